@@ -1,0 +1,34 @@
+# Two commands, both from a bare python3 (3.11 or newer): `make demo` and `make test`.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint format benchmarks clean
+
+demo: .venv/installed
+	$(BIN)/fenchel fit moons --out runs/demo --fresh --evaluate
+
+test: lint
+	$(BIN)/python -m pytest
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: .venv/installed
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+benchmarks: .venv/installed
+	$(BIN)/pip install --quiet '.[benchmarks]'
+	$(BIN)/python -m benchmarks.speed
+
+# The environment is made once, and again whenever pyproject.toml changes.
+.venv/installed: pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Fenchel needs Python 3.11 or newer: set PYTHON=/path/to/python3.11")'
+	test -x $(BIN)/python || $(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf .venv runs .mypy_cache .ruff_cache .pytest_cache

@@ -1,0 +1,18 @@
+"""Data to fit: toy distributions, tables from files, and the scaling of columns."""
+
+from fenchel.data.checks import as_samples, check_samples
+from fenchel.data.standardise import Standardiser
+from fenchel.data.tables import Samples, load_samples, read_table
+from fenchel.data.toys import TOYS, Toy, toy
+
+__all__ = [
+    "TOYS",
+    "Samples",
+    "Standardiser",
+    "Toy",
+    "as_samples",
+    "check_samples",
+    "load_samples",
+    "read_table",
+    "toy",
+]

@@ -1,0 +1,184 @@
+"""Data from files, arrays and toys' names, checked and ready to be fitted.
+
+Nothing is ever unpickled: a file of somebody else's is data, and must not be able to run code.
+"""
+
+import zipfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from fenchel.data.checks import as_samples, check_samples, default_columns, to_table
+from fenchel.data.csv_table import not_numeric, read_csv
+from fenchel.data.toys import TOYS, Toy, nearest_toy, toy
+from fenchel.errors import InputError
+
+Columns = tuple[str, ...]
+DEFAULT_SIZE = 50_000
+
+_NPZ_NAMES = ("x", "x_train", "data")
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """Checked data (n, d), where it came from, and what its columns are called."""
+
+    x: NDArray[np.float64]
+    name: str
+    toy: Toy | None
+    columns: Columns
+
+
+def load_samples(
+    source: ArrayLike | str | Path, *, size: int = DEFAULT_SIZE, seed: int = 0
+) -> Samples:
+    """Samples from an array, a file's path, or a toy's name.
+
+    `size` and `seed` say how many points of a toy are drawn, and which; files and arrays are taken
+    whole. A toy's exact name means the toy; a file so called is reached as "./name".
+    """
+    if isinstance(source, str) and source in TOYS:
+        drawn = as_samples(toy(source).sample(size, seed))
+        return Samples(drawn, source, TOYS[source], default_columns(2))
+    if isinstance(source, str | Path):
+        path = _existing(source)
+        x, columns = _read(path)
+        return Samples(x, path.stem, None, columns)
+    x = as_samples(source)
+    return Samples(x, "array", None, _columns_of(source, x.shape[1]))
+
+
+def read_table(source: str | Path) -> NDArray[np.float64]:
+    """The table in a .npy, .npz, .csv or .parquet file, as a checked (n, d) float64 array."""
+    return _read(Path(source))[0]
+
+
+def _existing(source: str | Path) -> Path:
+    path = Path(source)
+    if isinstance(source, Path) or path.exists() or path.suffix.lower() in _READERS:
+        return path
+    nearest = nearest_toy(source)
+    cure = f"did you mean {nearest!r}?" if nearest else f"the toys are {', '.join(TOYS)}."
+    raise InputError(f"{source!r} is neither a toy data set nor an existing file; {cure}")
+
+
+def _columns_of(source: object, count: int) -> Columns:
+    """A data frame's own column names, or x1, x2, ..."""
+    names = getattr(source, "columns", None)
+    return default_columns(count) if names is None else tuple(str(name) for name in names)
+
+
+def _read(path: Path) -> tuple[NDArray[np.float64], Columns]:
+    if not path.exists():
+        raise InputError(f"{path} does not exist; check the path.")
+    if not path.is_file():
+        raise InputError(f"{path} is not a file; give the path of one.")
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        kind = f"ends in {path.suffix!r}" if path.suffix else "has no extension"
+        raise InputError(f"{path} {kind}; the known ones are {', '.join(_READERS)}.")
+    try:
+        x, columns = reader(path)
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}).") from error
+    check_samples(x, str(path), columns)
+    return x, columns
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Whatever a parser raises on bytes that it does not understand, as one InputError.
+
+    The parsers document no list of exceptions for damaged files, so all are caught; only the
+    operating system's own errors (those with a number) are something else than damage.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        if isinstance(error, OSError) and error.errno:
+            raise
+        raise _unreadable(path, error) from error
+
+
+def _read_npy(path: Path) -> tuple[NDArray[np.float64], Columns]:
+    with _reading(path), path.open("rb") as file:
+        array = np.lib.format.read_array(file, allow_pickle=False)
+    return _with_default_columns(array, str(path))
+
+
+def _read_npz(path: Path) -> tuple[NDArray[np.float64], Columns]:
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        chosen = _chosen_array(path, names)
+        with archive.open(f"{chosen}.npy") as file:
+            array = np.lib.format.read_array(file, allow_pickle=False)
+    return _with_default_columns(array, f"{path}, array {chosen!r},")
+
+
+def _chosen_array(path: Path, names: list[str]) -> str:
+    preferred = [name for name in _NPZ_NAMES if name in names]
+    if preferred:
+        return preferred[0]
+    if len(names) == 1:
+        return names[0]
+    held = f"the arrays {', '.join(names)}" if names else "no arrays"
+    raise InputError(f"{path} holds {held}; name the one to fit {_NPZ_NAMES[0]!r}.")
+
+
+def _with_default_columns(array: NDArray, name: str) -> tuple[NDArray[np.float64], Columns]:
+    table = to_table(array, name)
+    return table, default_columns(table.shape[1])
+
+
+def _read_parquet(path: Path) -> tuple[NDArray[np.float64], Columns]:
+    try:
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(
+            f"Reading {path} needs pyarrow; install it with pip install 'fenchel[parquet]'."
+        ) from error
+    # An open file, since a path would have pyarrow look for partitions in the folders' names.
+    with _reading(path), path.open("rb") as file:
+        table = parquet.read_table(file)
+    return _arrow_numbers(table, path), tuple(table.column_names)
+
+
+def _arrow_numbers(table, path: Path) -> NDArray[np.float64]:
+    import pyarrow as pa
+
+    def numeric(kind) -> bool:
+        number = (
+            pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        )
+        return number or pa.types.is_boolean(kind) or pa.types.is_null(kind)
+
+    bad = [field.name for field in table.schema if not numeric(field.type)]
+    if bad:
+        raise not_numeric(path, bad)
+    # Arrow turns nulls into NaN; a "safe" cast would refuse integers that float64 must round.
+    columns = [column.cast(pa.float64(), safe=False).to_numpy() for column in table.columns]
+    return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
+
+
+def _unreadable(path: Path, error: BaseException) -> InputError:
+    if "Object arrays" in str(error):
+        return InputError(
+            f"{path} holds Python objects, which are not loaded because they can run code; "
+            "save it again as an array of numbers."
+        )
+    kind = path.suffix.lower()
+    return InputError(f"{path} is damaged or not a {kind} file; save it again as {kind}.")
+
+
+_READERS: dict[str, Callable[[Path], tuple[NDArray[np.float64], Columns]]] = {
+    ".npy": _read_npy,
+    ".npz": _read_npz,
+    ".csv": read_csv,
+    ".parquet": _read_parquet,
+}

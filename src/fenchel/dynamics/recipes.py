@@ -1,0 +1,187 @@
+"""The paper's embeddings by name, each a short recipe over the same maps."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import pairwise
+
+import jax
+
+from fenchel.dynamics.clip import ClipNorm, ClipValue, no_clip
+from fenchel.dynamics.drift import Drift
+from fenchel.dynamics.inexact import Box, Metropolis
+from fenchel.dynamics.kick import Kick
+from fenchel.dynamics.momentum import Refresh
+from fenchel.dynamics.nets import MomentumScale, MomentumVelocity, ScoreForce, ScoreScale
+from fenchel.dynamics.particle import AbstractDynamics
+from fenchel.dynamics.stack import Chain, PerStep, Repeat
+from fenchel.dynamics.steps import Langevin, Leapfrog
+from fenchel.errors import InputError
+from fenchel.parameters import positive
+from fenchel.typing import Key
+
+
+@dataclass(frozen=True)
+class Options:
+    """What all recipes have in common.
+
+    `steps` momenta are used, one a step; `leapfrogs` is the number of leapfrogs with each (of the
+    two HMC recipes). `latent` is the momentum's dimension (of the two generalized recipes; the
+    data's by default). Step sizes are learnt from `step_size`, always positive: for each dimension
+    or one for all, for each step or shared by all. `precision` is the λ of the momenta: one for
+    all, or a tuple with one a step.
+    """
+
+    steps: int = 3
+    leapfrogs: int = 1
+    latent: int | None = None
+    step_size: float = 0.1
+    per_dimension: bool = True
+    per_step: bool = True
+    clip_norm: float | None = 20.0
+    clip_value: float | None = None
+    precision: float | tuple[float, ...] = 1.0
+    box: tuple[float, float] | None = None
+    metropolis: bool = False
+    remat: bool = False
+
+    def __post_init__(self) -> None:
+        for name in ("steps", "leapfrogs", "latent", "step_size"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"dynamics.{name} is {value}: it must be positive.")
+        if len(self.precisions) != self.steps or min(self.precisions) <= 0:
+            raise InputError(
+                f"dynamics.precision is {self.precision}: give one positive number, or one for "
+                f"each of the {self.steps} steps."
+            )
+        for name in ("clip_norm", "clip_value"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"dynamics.{name} is {value}: give a positive bound, or none.")
+
+    @property
+    def precisions(self) -> tuple[float, ...]:
+        """λ_1, ..., λ_T."""
+        if isinstance(self.precision, tuple):
+            return self.precision
+        return (self.precision,) * self.steps
+
+
+def hmc(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """HMC: leapfrogs with one momentum, then a new momentum, and so on.
+
+    The paper's vanilla embedding, T leapfrogs with one momentum, is `steps=1, leapfrogs=T`.
+    """
+    kick = Kick(clip=_clip(options))
+
+    def step(_: Key, precision: float) -> AbstractDynamics:
+        trajectory = _leapfrogs(Leapfrog(_step_size(dim, options), kick), options)
+        return Metropolis(trajectory, precision) if options.metropolis else trajectory
+
+    return _sequence(step, dim, options, key)
+
+
+def langevin(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """Stochastic Langevin: half a kick and a drift with a new momentum each."""
+    kick = Kick(clip=_clip(options))
+    _refuse_metropolis(options, "langevin")
+
+    def step(_: Key, precision: float) -> AbstractDynamics:
+        return Langevin(_step_size(dim, options), kick)
+
+    return _sequence(step, dim, options, key)
+
+
+def generalized_hmc(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """The generalized leapfrog, S_v, S_x, g_v and g_x learnt, in a latent momentum space."""
+    latent = options.latent or dim
+    _refuse_metropolis(options, "generalized-hmc")
+
+    def step(key: Key, precision: float) -> AbstractDynamics:
+        return _leapfrogs(Leapfrog(*_generalized(dim, latent, options, key)), options)
+
+    return _sequence(step, latent, options, key)
+
+
+def generalized_langevin(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """Langevin with g_v, g_x and the scales learnt, in a latent momentum space."""
+    latent = options.latent or dim
+    _refuse_metropolis(options, "generalized-langevin")
+
+    def step(key: Key, precision: float) -> AbstractDynamics:
+        return Langevin(*_generalized(dim, latent, options, key))
+
+    return _sequence(step, latent, options, key)
+
+
+def no_dynamics(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """None at all: the start is the sampler (the paper's normalising-flow baseline)."""
+    return Chain()
+
+
+RECIPES: dict[str, Callable[[int, Options, Key], AbstractDynamics]] = {
+    "hmc": hmc,
+    "langevin": langevin,
+    "generalized-hmc": generalized_hmc,
+    "generalized-langevin": generalized_langevin,
+    "none": no_dynamics,
+}
+
+
+def _generalized(dim: int, latent: int, options: Options, key: Key):
+    """A step size, a kick and a drift with everything learnable."""
+    scale_v, scale_x, maps = jax.random.split(key, 3)
+    kick = Kick(
+        ScoreScale(dim, latent, key=scale_v), ScoreForce(dim, latent, key=maps), _clip(options)
+    )
+    drift = Drift(MomentumScale(dim, latent, key=scale_x), MomentumVelocity(dim, latent, key=maps))
+    # With a momentum space of another dimension a step size a dimension has no meaning: the
+    # projections, which are learnt, take its part.
+    shape = (dim,) if options.per_dimension and latent == dim else ()
+    return positive(options.step_size, shape), kick, drift
+
+
+def _sequence(
+    make: Callable[[Key, float], AbstractDynamics], latent: int, options: Options, key: Key
+) -> AbstractDynamics:
+    """`steps` of them, with a new momentum between any two."""
+    precisions = options.precisions
+
+    def boxed(key: Key, precision: float) -> AbstractDynamics:
+        step = make(key, precision)
+        return step if options.box is None else Chain([step, Box(*options.box)])
+
+    if not options.per_step:
+        if len(set(precisions)) > 1:
+            raise InputError("Steps that share their parameters share λ too: give one precision.")
+        refresh = Refresh(latent, precisions[0])
+        return Repeat(boxed(key, precisions[0]), options.steps, refresh, options.remat)
+    layers = list(map(boxed, jax.random.split(key, options.steps), precisions))
+    refreshes = [Refresh(latent, new, old) for old, new in pairwise(precisions)]
+    return PerStep.of(layers, refreshes, options.remat)
+
+
+def _leapfrogs(leapfrog: Leapfrog, options: Options) -> AbstractDynamics:
+    if options.leapfrogs == 1:
+        return leapfrog
+    return Repeat(leapfrog, options.leapfrogs, remat=options.remat)
+
+
+def _step_size(dim: int, options: Options):
+    return positive(options.step_size, (dim,) if options.per_dimension else ())
+
+
+def _clip(options: Options):
+    if options.clip_norm is not None and options.clip_value is not None:
+        raise InputError("Clip the score by norm or by value, not both: leave one of them out.")
+    if options.clip_norm is not None:
+        return ClipNorm(options.clip_norm)
+    return no_clip if options.clip_value is None else ClipValue(options.clip_value)
+
+
+def _refuse_metropolis(options: Options, name: str) -> None:
+    if options.metropolis:
+        raise InputError(
+            f"A Metropolis step needs reversible dynamics that keep volume, and {name} is not: "
+            "use it with hmc."
+        )

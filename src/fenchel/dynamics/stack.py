@@ -1,0 +1,106 @@
+"""Dynamics after dynamics: a chain of any, one repeated, or one with its own parameters a step."""
+
+from collections.abc import Callable, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from fenchel.dynamics.particle import AbstractDynamics, Particle
+from fenchel.typing import Key, Potential, PyTree
+
+
+class Chain(AbstractDynamics):
+    """Each layer after the one before; no layers at all leave the particle where it is."""
+
+    layers: tuple[AbstractDynamics, ...]
+
+    def __init__(self, layers: Sequence[AbstractDynamics] = ()):
+        self.layers = tuple(layers)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return all(layer.exact for layer in self.layers)
+
+    def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
+        for index, layer in enumerate(self.layers):
+            particle = layer(f, particle, jax.random.fold_in(key, index))
+        return particle
+
+
+class Repeat(AbstractDynamics):
+    """The same layer `count` times with the same parameters, and `between` between any two.
+
+    `remat` recomputes a step's inner values in the backward pass instead of keeping them, so that
+    memory hardly grows with `count`; it costs about one more forward pass.
+    """
+
+    layer: AbstractDynamics
+    count: int = eqx.field(static=True)
+    between: AbstractDynamics = Chain()
+    remat: bool = eqx.field(static=True, default=False)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.layer.exact and self.between.exact
+
+    def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
+        keys = jax.random.split(key, self.count)
+        particle = self.layer(f, particle, keys[0])
+        again = Chain([self.between, self.layer])
+        return _scan(lambda p, k: again(f, p, k), particle, keys[1:], self.remat)
+
+
+class PerStep(AbstractDynamics):
+    """A layer a step, all of one kind, each with its own parameters; likewise what is between.
+
+    `layers` and `between` are modules whose arrays have the steps as their first axis (`count` of
+    the one, `count - 1` of the other), as made by `PerStep.of`.
+    """
+
+    layers: AbstractDynamics
+    between: AbstractDynamics
+    count: int = eqx.field(static=True)
+    remat: bool = eqx.field(static=True, default=False)
+
+    @classmethod
+    def of(
+        cls, layers: Sequence[AbstractDynamics], between: Sequence[AbstractDynamics], remat: bool
+    ) -> "PerStep":
+        """From a list of layers of equal shapes, and one fewer between them."""
+        return cls(_pile(layers), _pile(between), len(layers), remat)
+
+    @property
+    def exact(self) -> bool:  # type: ignore[override]
+        return self.layers.exact and self.between.exact
+
+    def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
+        keys = jax.random.split(key, self.count)
+        particle = _take(self.layers, 0)(f, particle, keys[0])
+        again = (self.between, _take(self.layers, slice(1, None)))
+        arrays, static = eqx.partition(again, eqx.is_array)
+
+        def step(particle: Particle, inputs: tuple[PyTree, Key]) -> Particle:
+            own, step_key = inputs
+            return Chain(eqx.combine(own, static))(f, particle, step_key)
+
+        return _scan(step, particle, (arrays, keys[1:]), self.remat)
+
+
+def _pile(modules: Sequence[AbstractDynamics]) -> AbstractDynamics:
+    """Modules of one kind as one module with their arrays stacked; none at all: nothing to do."""
+    if not modules:
+        return Chain()
+    return jax.tree.map(
+        lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *modules
+    )
+
+
+def _take(module: AbstractDynamics, index: int | slice) -> AbstractDynamics:
+    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, module)
+
+
+def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:
+    step = jax.checkpoint(step) if remat else step
+    return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs)[0]

@@ -1,0 +1,177 @@
+"""Maximum mean discrepancy: do two sets of points come from one distribution?
+
+The kernel is `k(x, y) = exp(-gamma |x - y|²)`, and the estimate is the U-statistic
+
+    MMD² = mean_{i≠j} k(x_i, x_j) + mean_{i≠j} k(y_i, y_j) - 2 mean_{i,j} k(x_i, y_j).
+
+Sums over the n² pairs are taken in blocks of rows, so that memory grows with n and not with n².
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jaxtyping import Array, Float
+from scipy.spatial.distance import pdist
+
+from fenchel.errors import InputError
+
+DrawTruth = Callable[[int, int], np.ndarray]
+"""The user's sampler of the truth: `(n, seed) -> (n, d)` points."""
+
+ROWS_PER_BLOCK = 256
+POINTS_FOR_MEDIAN = 2_000
+
+
+@dataclass(frozen=True)
+class MMDResult:
+    """A squared MMD, and where it lies among those of truth against truth."""
+
+    value: float
+    z: float
+    null_mean: float
+    null_std: float
+    n: int
+    gamma: float
+    replicates: int
+
+
+def kernel_scale(reference: np.ndarray) -> float:
+    """The paper's bandwidth: `gamma = 0.5 / median(|x - x'|²) / 0.1`, over pairs of points.
+
+    Beyond 2,000 points the median is that of 2,000 of them, evenly spaced in their given order.
+    """
+    points = _checked(reference, "reference")
+    if len(points) > POINTS_FOR_MEDIAN:
+        points = points[np.arange(POINTS_FOR_MEDIAN) * len(points) // POINTS_FOR_MEDIAN]
+    median = float(np.median(pdist(points, "sqeuclidean")))
+    if median == 0.0:
+        raise InputError(
+            "The median distance between the reference points is zero, so it sets no kernel width: "
+            "remove the repeated points, or choose gamma yourself."
+        )
+    return 0.5 / median / 0.1
+
+
+def mmd_squared(x: np.ndarray, y: np.ndarray, gamma: float) -> float:
+    """The unbiased squared MMD between the points `x` (n, d) and `y` (m, d).
+
+    It estimates a number that is never negative, yet is itself negative about half of the time
+    when the distributions agree: see `mmd_z` for how to read it.
+    """
+    x, y = _checked(x, "x"), _checked(y, "y")
+    if x.shape[1] != y.shape[1]:
+        raise InputError(
+            f"The points of x have {x.shape[1]} columns and those of y have {y.shape[1]}: "
+            "give both the same columns."
+        )
+    # Squared distances come from a matrix product, which loses digits far from the origin.
+    centre = np.median(y, axis=0)
+    x, y = x - centre, y - centre
+    n, m = len(x), len(y)
+    within_x = _kernel_sum(x, x, gamma, skip_diagonal=True) / (n * (n - 1))
+    within_y = _kernel_sum(y, y, gamma, skip_diagonal=True) / (m * (m - 1))
+    between = _kernel_sum(x, y, gamma, skip_diagonal=False) / (n * m)
+    return within_x + within_y - 2.0 * between
+
+
+def null_distribution(
+    draw_truth: DrawTruth, n: int, gamma: float, replicates: int, seed: int
+) -> np.ndarray:
+    """Squared MMDs of `n` true points against `n` others: what a perfect sampler would score.
+
+    Every replicate draws both of its sets afresh, so the returned (replicates,) are independent.
+    """
+    seeds = _derived_seeds(seed, 2 * replicates)
+    pairs = zip(seeds[::2], seeds[1::2], strict=True)
+    return np.array(
+        [mmd_squared(draw_truth(n, first), draw_truth(n, second), gamma) for first, second in pairs]
+    )
+
+
+def mmd_z(
+    samples: np.ndarray, draw_truth: DrawTruth, *, replicates: int = 100, seed: int
+) -> MMDResult:
+    """The squared MMD of `samples` to fresh true points, as a z-score against the null.
+
+    **Why z, and not the value.** The estimate is unbiased, hence negative about half of the time
+    for a perfect sampler, with a spread of about 0.7e-3 at n = 1,000 that shrinks as 1/n. A raw
+    -1.0e-3 is then no better than a raw +0.5e-3: both are noise, and the smallest of many
+    evaluations says only how often one looked. The z-score says how many standard deviations the
+    value lies from the mean of truth against truth at the same n and gamma. Below 2 the samples
+    are indistinguishable from the truth at this n; large values are failures; a very negative z
+    is no merit. Under the null z has mean 0 and variance near 1, and a longer right tail than a
+    normal variable: about 1 perfect sampler in 20 scores above 2.
+
+    Arguments:
+        samples: (n, d) points to judge.
+        draw_truth: `(n, seed) -> (n, d)`; called for the held-out points, which also set gamma,
+            and twice for each replicate.
+        replicates: the number of null values, at least 2; the standard error of z is about
+            `sqrt((1 + z²/2) / replicates)`.
+        seed: makes the result reproducible.
+    """
+    if replicates < 2:
+        raise InputError(f"A null spread needs at least 2 replicates, not {replicates}.")
+    samples = _checked(samples, "samples")
+    n = len(samples)
+    held_out_seed, null_seed = _derived_seeds(seed, 2)
+    held_out = draw_truth(n, held_out_seed)
+    gamma = kernel_scale(held_out)
+    value = mmd_squared(samples, held_out, gamma)
+    null = null_distribution(draw_truth, n, gamma, replicates, null_seed)
+    mean, std = float(null.mean()), float(null.std(ddof=1))
+    if std == 0.0:
+        raise InputError(
+            "Every replicate of truth against truth gave the same value: "
+            "let draw_truth(n, seed) depend on its seed."
+        )
+    return MMDResult(value, (value - mean) / std, mean, std, n, gamma, replicates)
+
+
+def _kernel_sum(x: np.ndarray, y: np.ndarray, gamma: float, *, skip_diagonal: bool) -> float:
+    rows = _kernel_row_sums(
+        jnp.asarray(x, dtype=float),
+        jnp.asarray(y, dtype=float),
+        jnp.asarray(gamma, dtype=float),
+        skip_diagonal=skip_diagonal,
+    )
+    # The three means nearly cancel, so their last addition is done in 64 bits.
+    return float(np.asarray(rows).sum(dtype=np.float64))
+
+
+@partial(jax.jit, static_argnames="skip_diagonal")
+def _kernel_row_sums(
+    x: Float[Array, "n d"], y: Float[Array, "m d"], gamma: Float[Array, ""], *, skip_diagonal: bool
+) -> Float[Array, " n"]:
+    y_norms = jnp.sum(y**2, axis=1)
+    columns = jnp.arange(len(y))
+
+    def row_sum(row: tuple[Array, Array]) -> Array:
+        index, point = row
+        # Accelerators otherwise round products to 10 bits or so, more than the MMD itself.
+        products = jnp.matmul(y, point, precision=jax.lax.Precision.HIGHEST)
+        distances = jnp.maximum(y_norms + jnp.sum(point**2) - 2.0 * products, 0.0)
+        kernel = jnp.exp(-gamma * distances)
+        return jnp.sum(jnp.where(columns == index, 0.0, kernel) if skip_diagonal else kernel)
+
+    return jax.lax.map(row_sum, (jnp.arange(len(x)), x), batch_size=ROWS_PER_BLOCK)
+
+
+def _derived_seeds(seed: int, count: int) -> list[int]:
+    # 31 bits, since some generators take no more.
+    return [int(word) >> 1 for word in np.random.SeedSequence(seed).generate_state(count)]
+
+
+def _checked(points: np.ndarray, name: str) -> np.ndarray:
+    points = np.asarray(points, dtype=np.float64)
+    if points.ndim != 2 or len(points) < 2:
+        raise InputError(
+            f"{name} has shape {points.shape}: give an (n, d) array of at least two points."
+        )
+    if not np.isfinite(points).all():
+        raise InputError(f"{name} has values that are not finite: drop those points first.")
+    return points

@@ -1,0 +1,49 @@
+"""Which numbers are learnt, and how they are kept in their range.
+
+Two wrappers of Paramax do all of it: a positive number is stored as its logarithm, and a given
+one is marked as not trainable. Both disappear when a module is unwrapped, which happens once, at
+a sampler's or an objective's boundary; everything inside sees plain arrays.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import paramax
+
+from fenchel.typing import Array, PyTree
+
+
+def positive(value: float | Array, shape: tuple[int, ...] = ()) -> paramax.Parameterize:
+    """A learnt number (or an array of them) that stays positive wherever an optimiser takes it."""
+    # An explicit dtype: a weakly typed array would make the training step compile twice.
+    start = jnp.broadcast_to(jnp.asarray(value, jnp.result_type(float)), shape)
+    return paramax.Parameterize(jnp.exp, jnp.log(start))
+
+
+def fixed(value: float | Array) -> paramax.NonTrainable:
+    """A number that is given, as an array of definite type."""
+    return paramax.NonTrainable(jnp.asarray(value, jnp.result_type(float)))
+
+
+def given(tree: PyTree) -> PyTree:
+    """The same object with its numbers held fixed."""
+    return paramax.non_trainable(tree)
+
+
+def _is_given(leaf: object) -> bool:
+    return isinstance(leaf, paramax.NonTrainable)
+
+
+def split(tree: PyTree) -> tuple[PyTree, PyTree]:
+    """(what is learnt, the rest); `equinox.combine` puts them together again."""
+    return eqx.partition(tree, eqx.is_inexact_array, is_leaf=_is_given)
+
+
+def learnt(tree: PyTree) -> PyTree:
+    """Only what is learnt, the rest replaced by None."""
+    return split(tree)[0]
+
+
+def count(tree: PyTree) -> int:
+    """How many numbers are learnt."""
+    return sum(leaf.size for leaf in jax.tree.leaves(learnt(tree)))

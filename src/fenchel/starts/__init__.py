@@ -1,0 +1,23 @@
+"""Starts q0(x, v): flows, latent variable models, data points, a replay buffer."""
+
+from fenchel.starts.empirical import Empirical
+from fenchel.starts.flow import FLOWS, Flow, affine_coupling, planar, spline_coupling
+from fenchel.starts.latent import DeepLatent, deep_latent
+from fenchel.starts.replay import Buffer, Replay
+from fenchel.starts.start import AbstractDensityStart, AbstractStart, AbstractStatelessStart
+
+__all__ = [
+    "FLOWS",
+    "AbstractDensityStart",
+    "AbstractStart",
+    "AbstractStatelessStart",
+    "Buffer",
+    "DeepLatent",
+    "Empirical",
+    "Flow",
+    "Replay",
+    "affine_coupling",
+    "deep_latent",
+    "planar",
+    "spline_coupling",
+]

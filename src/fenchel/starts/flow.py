@@ -1,0 +1,83 @@
+"""Normalising flows, through FlowJAX."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from flowjax import flows
+from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Vmap
+from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
+
+from fenchel.dynamics import CentredNormal
+from fenchel.starts.start import AbstractDensityStart
+from fenchel.typing import Key, Momentum, Point, Scalar
+
+
+class Flow(AbstractDensityStart):
+    """q0(x, v) = q(x) q(v), with any distribution of FlowJAX for q(x)."""
+
+    distribution: AbstractDistribution
+    momentum: CentredNormal
+    exact: bool = eqx.field(static=True, default=True)
+
+    def draw(self, point: Point, state: None, key: Key) -> tuple[Point, Momentum, Scalar]:
+        x_key, v_key = jax.random.split(key)
+        x, log_q = self.distribution.sample_and_log_prob(x_key)
+        v, log_v = self.momentum.draw(v_key)
+        return x, v, log_q + log_v
+
+    def log_density(self, x: Point) -> Scalar:
+        return self.distribution.log_prob(x)
+
+
+def planar(dim: int, layers: int = 10, *, key: Key) -> AbstractDistribution:
+    """Planar layers, as in the paper, with a leaky ReLU, which makes them invertible."""
+    return flows.planar_flow(
+        key, base_dist=_normal(dim), flow_layers=layers, invert=False, negative_slope=0.2
+    )
+
+
+def affine_coupling(
+    dim: int, layers: int = 8, width: int = 64, depth: int = 2, *, key: Key
+) -> AbstractDistribution:
+    """Affine couplings: one half of the coordinates moves the other, and the other way round."""
+    if dim == 1:
+        return Transformed(_normal(1), Affine(jnp.zeros(1), jnp.ones(1)))
+    return _coupling(dim, None, layers, width, depth, key)
+
+
+def spline_coupling(
+    dim: int, layers: int = 4, width: int = 64, depth: int = 2, *, key: Key
+) -> AbstractDistribution:
+    """Couplings by rational-quadratic splines of 8 knots, the identity outside [-4, 4]."""
+    spline = RationalQuadraticSpline(knots=8, interval=4)
+    if dim == 1:
+        knots = eqx.filter_vmap(lambda _: spline, axis_size=1)(None)
+        shift = Affine(jnp.zeros(1), jnp.ones(1))
+        return Transformed(_normal(1), Chain([Vmap(knots, in_axes=eqx.if_array(0)), shift]))
+    return _coupling(dim, spline, layers, width, depth, key)
+
+
+FLOWS: dict[str, Callable[..., AbstractDistribution]] = {
+    "planar": planar,
+    "coupling": affine_coupling,
+    "spline": spline_coupling,
+}
+
+
+def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: Key):
+    return flows.coupling_flow(
+        key,
+        base_dist=_normal(dim),
+        transformer=transformer,
+        flow_layers=layers,
+        nn_width=width,
+        nn_depth=depth,
+        nn_activation=jax.nn.silu,
+        invert=False,
+    )
+
+
+def _normal(dim: int) -> AbstractDistribution:
+    return StandardNormal((dim,))

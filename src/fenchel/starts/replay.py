@@ -1,0 +1,51 @@
+"""The replay buffer: go on from where earlier particles ended."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from fenchel.dynamics import CentredNormal
+from fenchel.starts.start import AbstractStart
+from fenchel.typing import Array, Key, Momentum, Point, Points, Scalar
+
+
+class Buffer(NamedTuple):
+    points: Points
+    cursor: Array  # where the next batch is written; the oldest points go first
+
+
+class Replay(AbstractStart):
+    """A point of the buffer, or with probability `restart` fresh noise.
+
+    The buffer starts as noise. What it holds has no tractable density, so, as for the empirical
+    start, `log_q` counts the momentum only.
+    """
+
+    momentum: CentredNormal
+    capacity: int = eqx.field(static=True, default=10_000)
+    restart: float = eqx.field(static=True, default=0.05)
+    noise: float = eqx.field(static=True, default=2.0)
+    exact: bool = eqx.field(static=True, default=False)
+
+    def init(self, data: Points, key: Key) -> Buffer:
+        shape = (self.capacity, *data.shape[1:])
+        return Buffer(
+            self.noise * jax.random.normal(key, shape, data.dtype), jnp.zeros((), jnp.int32)
+        )
+
+    def draw(self, point: Point, state: Buffer, key: Key) -> tuple[Point, Momentum, Scalar]:
+        pick_key, restart_key, noise_key, v_key = jax.random.split(key, 4)
+        old = state.points[jax.random.randint(pick_key, (), 0, self.capacity)]
+        new = self.noise * jax.random.normal(noise_key, old.shape, old.dtype)
+        x = jnp.where(jax.random.bernoulli(restart_key, self.restart), new, old)
+        v, log_v = self.momentum.draw(v_key)
+        return x, v, log_v
+
+    def remember(self, state: Buffer, x: Points) -> Buffer:
+        slots = (state.cursor + jnp.arange(x.shape[0])) % self.capacity
+        # A particle that ran off must not be met again.
+        kept = jnp.where(jnp.isfinite(x), x, state.points[slots])
+        cursor = (state.cursor + x.shape[0]) % self.capacity
+        return Buffer(state.points.at[slots].set(kept), cursor.astype(state.cursor.dtype))

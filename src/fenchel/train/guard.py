@@ -1,0 +1,79 @@
+"""The guard: a non-finite step is never applied and never hidden.
+
+Every optimiser step of the library goes through `Guard.step`. It looks at the loss, the gradients,
+and what the step would make of parameters and optimiser state. If anything is not finite the step
+is dropped, which leaves the last good state in place (by induction every state is good), the
+learning rates are backed off, and the event is counted; the training loop prints it. Good steps let
+the learning rates recover, slowly.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+
+from fenchel.typing import Array, PyTree, Scalar
+
+
+class GuardState(NamedTuple):
+    rate: Scalar  # what the learning rates are multiplied by, in (0, 1]
+    streak: Array  # how many steps in a row were dropped
+
+
+class Outcome(NamedTuple):
+    """What came of one step."""
+
+    dropped: Array
+    grad_norm: Scalar
+
+
+class Guard(eqx.Module):
+    """`backoff` multiplies the learning rates at a bad step, `recovery` at a good one (up to 1).
+
+    `patience` is how many bad steps in a row the loop bears before it stops the run.
+    """
+
+    backoff: float = eqx.field(static=True, default=0.5)
+    recovery: float = eqx.field(static=True, default=1.001)
+    patience: int = eqx.field(static=True, default=20)
+
+    def init(self) -> GuardState:
+        return GuardState(jnp.ones((), jnp.result_type(float)), jnp.zeros((), jnp.int32))
+
+    def step(
+        self,
+        state: GuardState,
+        optimiser: optax.GradientTransformation,
+        loss: Scalar,
+        grads: PyTree,
+        params: PyTree,
+        memory: PyTree,
+    ) -> tuple[PyTree, PyTree, GuardState, Outcome]:
+        """(parameters, optimiser state, guard state, outcome) after one guarded step."""
+        updates, new_memory = optimiser.update(grads, memory, params)
+        updates = jax.tree.map(lambda u: u * state.rate.astype(u.dtype), updates)
+        new_params = optax.apply_updates(params, updates)
+        grad_norm = optax.global_norm(grads)
+        good = jnp.isfinite(loss) & jnp.isfinite(grad_norm) & all_finite((new_params, new_memory))
+        params, memory = keep_if(good, (new_params, new_memory), (params, memory))
+        return params, memory, self._after(good, state), Outcome(~good, grad_norm)
+
+    def _after(self, good: Array, state: GuardState) -> GuardState:
+        recovered = jnp.minimum(state.rate * self.recovery, 1.0)
+        rate = jnp.where(good, recovered, state.rate * self.backoff)
+        return GuardState(rate, jnp.where(good, 0, state.streak + 1))
+
+
+def all_finite(tree: PyTree) -> Array:
+    """Whether every number in the tree is finite."""
+    floats = [leaf for leaf in jax.tree.leaves(tree) if eqx.is_inexact_array(leaf)]
+    # A sum is finite only if its terms are, and costs one pass; that a sum of finite terms may
+    # overflow is no loss: such parameters are as lost as infinite ones.
+    return jnp.isfinite(sum((jnp.sum(jnp.abs(leaf)) for leaf in floats), jnp.zeros(())))
+
+
+def keep_if(condition: Array, new: PyTree, old: PyTree) -> PyTree:
+    """`new` where the condition holds, else `old`."""
+    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)

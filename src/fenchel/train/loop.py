@@ -1,0 +1,73 @@
+"""The training loop: blocks of iterations compiled as one program, and one Python loop over them."""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import numpy as np
+from jax import lax
+
+from fenchel.errors import DivergenceError
+from fenchel.train.batches import Batches
+from fenchel.train.maxmin import Info, MaxMin, TrainState
+
+
+class Block(NamedTuple):
+    """Where the run stands after a block, and the health of each iteration in it."""
+
+    state: TrainState
+    info: Info  # of NumPy arrays, an entry an iteration
+    iteration: int
+
+
+def run_block(
+    maxmin: MaxMin, state: TrainState, batches: Batches, length: int
+) -> tuple[TrainState, Info]:
+    """`length` iterations under one `lax.scan`; may be `vmap`ped over states and data."""
+    arrays, static = eqx.partition(state, eqx.is_array)
+
+    def iteration(arrays, _):
+        state = eqx.combine(arrays, static)
+        # Every iteration has a key of its own, so that a resumed run draws what it would have.
+        batch_key, step_key = jax.random.split(jax.random.fold_in(state.key, state.iteration))
+        batch = batches.draw(maxmin.sampler_steps + 1, batch_key)
+        state, info = maxmin.step(state, batch, step_key)
+        return eqx.filter(state, eqx.is_array), info
+
+    arrays, info = lax.scan(iteration, arrays, length=length)
+    return eqx.combine(arrays, static), info
+
+
+compiled_block = eqx.filter_jit(run_block, donate="none")
+
+
+def run(
+    maxmin: MaxMin, state: TrainState, batches: Batches, steps: int, block: int = 100
+) -> Iterator[Block]:
+    """Train until iteration `steps`, handing out each block as it ends.
+
+    Raises a `DivergenceError` when the guard's patience is over; the state last handed out is good.
+    """
+    iteration = int(state.iteration)
+    while iteration < steps:
+        length = min(block - iteration % block, steps - iteration)
+        state, info = compiled_block(maxmin, state, batches, length)
+        info = jax.tree.map(np.asarray, info)
+        iteration += length
+        check_health(maxmin, info, iteration)
+        yield Block(state, info, iteration)
+
+
+def check_health(maxmin: MaxMin, info: Info, iteration: int) -> None:
+    """Stop a run whose steps are no longer finite."""
+    worst = int(np.max(info.streak))
+    if worst >= maxmin.guard.patience:
+        who = "the potential" if info.dropped_potential[-1] else "the sampler"
+        raise DivergenceError(
+            f"Training stopped at iteration {iteration}: {worst} steps in a row were not finite, "
+            f"lastly those of {who}, though the learning rates were backed off to "
+            f"{float(info.learning_rate[-1]):.1e} of what was asked. None of them was applied. "
+            "Try smaller learning rates, a smaller dynamics step size, or a tighter clip on the "
+            "score; if f is your own, check that it is finite and smooth wherever samples may go."
+        )

@@ -1,0 +1,246 @@
+"""Algorithm 1: the sampler descends, the potential ascends.
+
+This file alone knows who does which.
+"""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import optax
+import paramax
+from jax import lax
+
+from fenchel.dynamics import Particle
+from fenchel.errors import InputError
+from fenchel.estimators import (
+    AbstractBound,
+    FenchelBound,
+    WeightedBound,
+    anchor,
+    effective_sample_size,
+    gradient_penalty,
+    log_likelihood,
+    log_mean_exp,
+)
+from fenchel.parameters import learnt, split
+from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
+from fenchel.starts import AbstractDensityStart
+from fenchel.train.guard import Guard, GuardState, Outcome, keep_if
+from fenchel.typing import Array, Key, Points, Potential, PyTree, Scalar
+
+
+class TrainState(NamedTuple):
+    """Everything that a run needs to go on from here, bit for bit."""
+
+    potential: PyTree
+    sampler: AbstractSampler
+    averages: PyTree  # moving averages of what is learnt in both
+    potential_memory: PyTree  # the optimisers' states
+    sampler_memory: PyTree
+    sampler_state: PyTree
+    guard: GuardState
+    iteration: Array
+    key: Key
+
+    def averaged(self) -> tuple[PyTree, AbstractSampler]:
+        """The potential and the sampler at their moving averages: what a run hands out."""
+        _, static = split((self.potential, self.sampler))
+        return eqx.combine(self.averages, static)
+
+
+class Info(NamedTuple):
+    """The health of one iteration."""
+
+    log_likelihood: Scalar  # of the batch, with log Z by its many-sample bound
+    log_partition: Scalar  # the many-sample bound
+    log_partition_lower: Scalar  # the paper's bound
+    ess: Scalar  # effective sample size of the importance weights, as a fraction
+    potential_grad_norm: Scalar
+    sampler_grad_norm: Scalar
+    learning_rate: Scalar  # the guard's factor on the learning rates
+    acceptance: Scalar  # of Metropolis proposals; NaN where there are none
+    dropped_potential: Array  # how many steps the guard dropped in this iteration
+    dropped_sampler: Array
+    streak: Array  # how many in a row by now
+
+
+class MaxMin(eqx.Module):
+    """One iteration: `sampler_steps` steps of the sampler, then one of the potential.
+
+    **Arguments:**
+
+    - `bound`: the estimate of log Z in the potential's step.
+    - `dual`: the sampler's objective, with its entropy and momentum coefficients.
+    - `gradient`: how the potential's step sees the draws.
+    - `potential_optimiser`, `start_optimiser`, `dynamics_optimiser`: Optax's.
+    - `anchor`: the weight of the start's own log likelihood of the data in the sampler's step.
+    - `gradient_penalty`: the weight of E|∇f|² over data and draws in the potential's step.
+    - `decay`: of the moving averages.
+    - `guard`: what happens to steps that are not finite.
+    """
+
+    bound: AbstractBound = WeightedBound()
+    dual: FenchelBound = FenchelBound()
+    gradient: AbstractGradient = Truncated()
+    potential_optimiser: optax.GradientTransformation = eqx.field(
+        static=True, default=optax.adam(5e-4)
+    )
+    start_optimiser: optax.GradientTransformation = eqx.field(static=True, default=optax.adam(1e-3))
+    dynamics_optimiser: optax.GradientTransformation = eqx.field(
+        static=True, default=optax.adam(1e-3)
+    )
+    sampler_steps: int = eqx.field(static=True, default=2)
+    anchor: float = eqx.field(static=True, default=1.0)
+    gradient_penalty: float = eqx.field(static=True, default=0.0)
+    decay: float = eqx.field(static=True, default=0.998)
+    guard: Guard = Guard()
+
+    def check(self, sampler: AbstractSampler) -> None:
+        """Refuse what cannot work together."""
+        if self.bound.needs_density and not sampler.exact:
+            raise InputError(
+                "Importance weights need a sampler with an exact density, and this one has none: "
+                "use the FenchelBound, or a start and dynamics that are exact."
+            )
+        if self.anchor and not isinstance(getattr(sampler, "start", None), AbstractDensityStart):
+            raise InputError(
+                "The anchor needs a start with a density of its own, such as a flow: "
+                "use one, or set the anchor to 0."
+            )
+
+    def init(
+        self, potential: Potential, sampler: AbstractSampler, data: Points, key: Key
+    ) -> TrainState:
+        """Start from these two; `data` is seen only by samplers that remember points."""
+        self.check(sampler)
+        state_key, run_key = jax.random.split(key)
+        return TrainState(
+            potential,
+            sampler,
+            learnt((potential, sampler)),
+            self.potential_optimiser.init(learnt(potential)),
+            self._sampler_optimiser().init(learnt(sampler)),
+            sampler.init(data, state_key),
+            self.guard.init(),
+            jnp.zeros((), jnp.int32),
+            run_key,
+        )
+
+    def step(self, state: TrainState, batches: Array, key: Key) -> tuple[TrainState, Info]:
+        """One iteration; `batches` has one batch for each sampler step and one for f's."""
+        sampler_key, potential_key = jax.random.split(key)
+        state, sampler_outcomes = self._learn_sampler(state, batches[:-1], sampler_key)
+        state, outcome, particles, value = self._learn_potential(state, batches[-1], potential_key)
+        good = ~outcome.dropped
+        moved = optax.incremental_update(
+            learnt((state.potential, state.sampler)), state.averages, 1 - self.decay
+        )
+        state = state._replace(
+            averages=keep_if(good, moved, state.averages), iteration=state.iteration + 1
+        )
+        return state, _info(state.guard, particles, value, outcome, sampler_outcomes)
+
+    def _learn_sampler(
+        self, state: TrainState, batches: Array, key: Key
+    ) -> tuple[TrainState, Outcome]:
+        params, static = split(state.sampler)
+        optimiser = self._sampler_optimiser()
+
+        def loss(params: PyTree, batch: Points, memory: PyTree, key: Key):
+            sampler = eqx.combine(params, static)
+            particles, memory = sampler.draw(state.potential, batch, memory, key)
+            value = -self.dual.log_partition(particles)
+            if self.anchor:
+                value -= self.anchor * anchor(paramax.unwrap(sampler.start), batch)
+            return value, memory
+
+        def one(carry, inputs):
+            params, memory, sampler_state, guard = carry
+            (value, sampler_state), grads = jax.value_and_grad(loss, has_aux=True)(
+                params, inputs[0], sampler_state, inputs[1]
+            )
+            params, memory, guard, outcome = self.guard.step(
+                guard, optimiser, value, grads, params, memory
+            )
+            return (params, memory, sampler_state, guard), outcome
+
+        carry = (params, state.sampler_memory, state.sampler_state, state.guard)
+        keys = jax.random.split(key, batches.shape[0])
+        (params, memory, sampler_state, guard), outcomes = lax.scan(one, carry, (batches, keys))
+        state = state._replace(
+            sampler=eqx.combine(params, static),
+            sampler_memory=memory,
+            sampler_state=sampler_state,
+            guard=guard,
+        )
+        return state, outcomes
+
+    def _learn_potential(
+        self, state: TrainState, batch: Points, key: Key
+    ) -> tuple[TrainState, Outcome, Particle, Scalar]:
+        params, static = split(state.potential)
+
+        def loss(params: PyTree):
+            f = eqx.combine(params, static)
+            particles, memory = self.gradient.draw(
+                state.sampler, f, batch, state.sampler_state, key
+            )
+            f = paramax.unwrap(f)
+            value = log_likelihood(f, batch, particles, self.bound)
+            penalty = jnp.zeros(())
+            if self.gradient_penalty:
+                points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
+                penalty = self.gradient_penalty * gradient_penalty(f, points)
+            return penalty - value, (particles, value, memory)
+
+        (total, (particles, value, sampler_state)), grads = jax.value_and_grad(loss, has_aux=True)(
+            params
+        )
+        params, memory, guard, outcome = self.guard.step(
+            state.guard, self.potential_optimiser, total, grads, params, state.potential_memory
+        )
+        state = state._replace(
+            potential=eqx.combine(params, static),
+            potential_memory=memory,
+            sampler_state=sampler_state,
+            guard=guard,
+        )
+        return state, outcome, particles, value
+
+    def _sampler_optimiser(self) -> optax.GradientTransformation:
+        """The start's optimiser and the dynamics' own, side by side on one sampler."""
+        optimisers = {"start": self.start_optimiser, "dynamics": self.dynamics_optimiser}
+        return optax.multi_transform(optimisers, _part)
+
+
+def _part(sampler: PyTree) -> PyTree:
+    """Which optimiser each parameter of an embedding belongs to."""
+    labels = jax.tree.map(lambda _: "dynamics", sampler)
+    if not isinstance(sampler, Embedding):
+        return labels
+    return eqx.tree_at(
+        lambda s: s.start,
+        labels,
+        jax.tree.map(lambda _: "start", sampler.start),
+    )
+
+
+def _info(
+    guard: GuardState, particles: Particle, value: Scalar, outcome: Outcome, sampler: Outcome
+) -> Info:
+    log_w = particles.log_weight
+    return Info(
+        log_likelihood=value,
+        log_partition=log_mean_exp(log_w),
+        log_partition_lower=jnp.mean(log_w),
+        ess=effective_sample_size(log_w),
+        potential_grad_norm=outcome.grad_norm,
+        sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
+        learning_rate=guard.rate,
+        acceptance=jnp.sum(particles.accepted) / jnp.sum(particles.proposed),
+        dropped_potential=outcome.dropped.astype(jnp.int32),
+        dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
+        streak=guard.streak,
+    )
