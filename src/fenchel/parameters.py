@@ -2,27 +2,30 @@
 
 Two wrappers of Paramax do all of it: a positive number is stored as its logarithm, and a given
 one is marked as not trainable. Both disappear when a module is unwrapped, which happens once, at
-a sampler's or an objective's boundary; everything inside sees plain arrays.
+a sampler's or an objective's boundary; everything inside sees plain arrays, which is also what
+the annotations say.
 """
+
+from typing import cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import paramax
 
-from fenchel.typing import Array, PyTree
+from fenchel.shapes import Array, PyTree
 
 
-def positive(value: float | Array, shape: tuple[int, ...] = ()) -> paramax.Parameterize:
+def positive(value: float | Array, shape: tuple[int, ...] = ()) -> Array:
     """A learnt number (or an array of them) that stays positive wherever an optimiser takes it."""
     # An explicit dtype: a weakly typed array would make the training step compile twice.
     start = jnp.broadcast_to(jnp.asarray(value, jnp.result_type(float)), shape)
-    return paramax.Parameterize(jnp.exp, jnp.log(start))
+    return cast(Array, paramax.Parameterize(jnp.exp, jnp.log(start)))
 
 
-def fixed(value: float | Array) -> paramax.NonTrainable:
+def fixed(value: float | Array) -> Array:
     """A number that is given, as an array of definite type."""
-    return paramax.NonTrainable(jnp.asarray(value, jnp.result_type(float)))
+    return cast(Array, paramax.NonTrainable(jnp.asarray(value, jnp.result_type(float))))
 
 
 def given(tree: PyTree) -> PyTree:

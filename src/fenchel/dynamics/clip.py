@@ -7,7 +7,7 @@ So clipping the score changes where a particle goes, and leaves the density exac
 import equinox as eqx
 import jax.numpy as jnp
 
-from fenchel.typing import Point
+from fenchel.shapes import Point
 
 
 class ClipNorm(eqx.Module):

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax.numpy as jnp
 
 from fenchel.dynamics.particle import Particle
-from fenchel.typing import Array, Momentum, Point, Potential
+from fenchel.shapes import Array, Momentum, Point, Potential
 
 MomentumMap = Callable[[Momentum], Point]
 

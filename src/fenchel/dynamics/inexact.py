@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from fenchel.dynamics.particle import AbstractDynamics, Particle, kinetic_energy
 from fenchel.errors import InputError
 from fenchel.parameters import fixed
-from fenchel.typing import Array, Key, Potential, Scalar
+from fenchel.shapes import Array, Key, Potential, Scalar
 
 
 class Box(AbstractDynamics):
@@ -19,7 +19,10 @@ class Box(AbstractDynamics):
 
     low: float = eqx.field(static=True)
     high: float = eqx.field(static=True)
-    exact: bool = eqx.field(static=True, default=False)
+
+    @property
+    def exact(self) -> bool:
+        return False
 
     def __check_init__(self) -> None:
         if not self.low < self.high:
@@ -40,12 +43,14 @@ class Metropolis(AbstractDynamics):
 
     proposal: AbstractDynamics
     precision: Array
-    exact: bool = eqx.field(static=True)
 
     def __init__(self, proposal: AbstractDynamics, precision: float = 1.0):
         self.proposal = proposal
         self.precision = fixed(precision)
-        self.exact = False
+
+    @property
+    def exact(self) -> bool:
+        return False
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         move_key, accept_key = jax.random.split(key)

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 
 from fenchel.dynamics.clip import no_clip
 from fenchel.dynamics.particle import Particle
-from fenchel.typing import Array, Momentum, Point
+from fenchel.shapes import Array, Momentum, Point
 
 ScoreMap = Callable[[Point, Point], Momentum]  # of the score and the point
 

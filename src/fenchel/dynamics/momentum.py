@@ -6,7 +6,7 @@ import jax.numpy as jnp
 
 from fenchel.dynamics.particle import AbstractDynamics, Particle
 from fenchel.parameters import fixed, positive
-from fenchel.typing import Array, Key, Momentum, Potential, Scalar
+from fenchel.shapes import Array, Key, Momentum, Potential, Scalar
 
 
 class CentredNormal(eqx.Module):
@@ -33,13 +33,15 @@ class Refresh(AbstractDynamics):
 
     momentum: CentredNormal
     precision: Array  # λ of the momentum that is retired; given, not learnt
-    exact: bool = eqx.field(static=True)
 
     def __init__(self, dim: int, precision: float = 1.0, retired: float | None = None):
         """A new momentum of this dimension and λ; `retired` is the old one's λ, if another."""
         self.momentum = CentredNormal(dim, precision)
         self.precision = fixed(precision if retired is None else retired)
-        self.exact = True
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         v, log_q = self.momentum.draw(key)

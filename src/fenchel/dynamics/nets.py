@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fenchel.typing import Array, Key, Momentum, Point
+from fenchel.shapes import Array, Key, Momentum, Point
 
 
 def _quiet_mlp(inputs: int, outputs: int, width: int, key: Key) -> eqx.nn.MLP:

@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fenchel.typing import Key, Momentum, Point, Potential, Scalar
+from fenchel.shapes import Array, Key, Momentum, Point, Potential, Scalar
 
 
 class Particle(eqx.Module):
@@ -40,7 +40,7 @@ class Particle(eqx.Module):
         """With a new v, reached by a map of this log-determinant."""
         return eqx.tree_at(lambda p: (p.v, p.log_q), self, (v, self.log_q - log_det))
 
-    def retired(self, precision: float) -> "Particle":
+    def retired(self, precision: Array | float) -> "Particle":
         """The present momentum moved into `kinetic`; v itself stays for whoever looks at it."""
         cost = kinetic_energy(self.v, precision)
         return eqx.tree_at(lambda p: p.kinetic, self, self.kinetic + cost)
@@ -58,7 +58,7 @@ def particle_at(f: Potential, x: Point, v: Momentum, log_q: Scalar) -> Particle:
     return Particle(x, v, value, score, jnp.asarray(log_q, value.dtype), zero, zero, zero)
 
 
-def kinetic_energy(v: Momentum, precision: float) -> Scalar:
+def kinetic_energy(v: Momentum, precision: Array | float) -> Scalar:
     """-log N(v; 0, I/λ).
 
     The paper leaves out the constant; with it, the augmented model has the partition function of
@@ -74,7 +74,10 @@ class AbstractDynamics(eqx.Module):
     importance weights, and with them the bounds on log Z, are only approximations.
     """
 
-    exact: eqx.AbstractVar[bool]
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether `log_q` is the exact log density of what was drawn."""
 
     @abstractmethod
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:

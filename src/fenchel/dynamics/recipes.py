@@ -17,7 +17,7 @@ from fenchel.dynamics.stack import Chain, PerStep, Repeat
 from fenchel.dynamics.steps import Langevin, Leapfrog
 from fenchel.errors import InputError
 from fenchel.parameters import positive
-from fenchel.typing import Key
+from fenchel.shapes import Key
 
 
 @dataclass(frozen=True)

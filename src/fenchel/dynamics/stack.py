@@ -8,7 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fenchel.dynamics.particle import AbstractDynamics, Particle
-from fenchel.typing import Key, Potential, PyTree
+from fenchel.shapes import Key, Potential, PyTree
 
 
 class Chain(AbstractDynamics):
@@ -20,7 +20,7 @@ class Chain(AbstractDynamics):
         self.layers = tuple(layers)
 
     @property
-    def exact(self) -> bool:  # type: ignore[override]
+    def exact(self) -> bool:
         return all(layer.exact for layer in self.layers)
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
@@ -42,7 +42,7 @@ class Repeat(AbstractDynamics):
     remat: bool = eqx.field(static=True, default=False)
 
     @property
-    def exact(self) -> bool:  # type: ignore[override]
+    def exact(self) -> bool:
         return self.layer.exact and self.between.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
@@ -72,7 +72,7 @@ class PerStep(AbstractDynamics):
         return cls(_pile(layers), _pile(between), len(layers), remat)
 
     @property
-    def exact(self) -> bool:  # type: ignore[override]
+    def exact(self) -> bool:
         return self.layers.exact and self.between.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:

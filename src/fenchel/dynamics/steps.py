@@ -1,11 +1,9 @@
 """The two steps of the paper's section 3.2, each a splitting into kicks and drifts."""
 
-import equinox as eqx
-
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.kick import Kick
 from fenchel.dynamics.particle import AbstractDynamics, Particle
-from fenchel.typing import Array, Key, Potential
+from fenchel.shapes import Array, Key, Potential
 
 
 class Leapfrog(AbstractDynamics):
@@ -18,7 +16,10 @@ class Leapfrog(AbstractDynamics):
     step_size: Array
     kick: Kick = Kick()
     drift: Drift = Drift()
-    exact: bool = eqx.field(static=True, default=True)
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         particle = self.kick(particle, self.step_size / 2)
@@ -35,7 +36,10 @@ class Langevin(AbstractDynamics):
     step_size: Array
     kick: Kick = Kick()
     drift: Drift = Drift()
-    exact: bool = eqx.field(static=True, default=True)
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         return self.drift(f, self.kick(particle, self.step_size / 2), self.step_size)

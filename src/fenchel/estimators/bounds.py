@@ -12,13 +12,16 @@ import jax.numpy as jnp
 from jax import lax
 
 from fenchel.dynamics import Particle
-from fenchel.typing import Array, Scalar
+from fenchel.shapes import Array, Scalar
 
 
 class AbstractBound(eqx.Module):
     """log Z from a batch of particles."""
 
-    needs_density: eqx.AbstractVar[bool]
+    @property
+    @abstractmethod
+    def needs_density(self) -> bool:
+        """Whether it means anything for a sampler without an exact density."""
 
     @abstractmethod
     def log_partition(self, particles: Particle) -> Scalar:
@@ -33,7 +36,10 @@ class FenchelBound(AbstractBound):
 
     entropy: float = eqx.field(static=True, default=1.0)
     momentum: float = eqx.field(static=True, default=1.0)
-    needs_density: bool = eqx.field(static=True, default=False)
+
+    @property
+    def needs_density(self) -> bool:
+        return False
 
     def log_partition(self, particles: Particle) -> Scalar:
         return jnp.mean(
@@ -51,7 +57,10 @@ class WeightedBound(AbstractBound):
     """
 
     min_ess: float = eqx.field(static=True, default=0.1)
-    needs_density: bool = eqx.field(static=True, default=True)
+
+    @property
+    def needs_density(self) -> bool:
+        return True
 
     def log_partition(self, particles: Particle) -> Scalar:
         log_w = particles.log_weight

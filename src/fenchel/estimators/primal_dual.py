@@ -8,8 +8,8 @@ import jax.numpy as jnp
 
 from fenchel.dynamics import Particle
 from fenchel.estimators.bounds import AbstractBound
+from fenchel.shapes import Points, Potential, Scalar
 from fenchel.starts import AbstractDensityStart
-from fenchel.typing import Points, Potential, Scalar
 
 
 def log_likelihood(f: Potential, data: Points, particles: Particle, bound: AbstractBound) -> Scalar:

@@ -8,7 +8,7 @@ integrable whatever the net learns.
 import equinox as eqx
 import jax.numpy as jnp
 
-from fenchel.typing import Point, Potential, Scalar
+from fenchel.shapes import Point, Potential, Scalar
 
 
 class GaussianBase(eqx.Module):

@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax.numpy as jnp
 
-from fenchel.typing import Array, Point, Scalar
+from fenchel.shapes import Array, Point, Scalar
 
 _LOG_2PI = 1.8378770664093453
 

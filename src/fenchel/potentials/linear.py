@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from fenchel.errors import InputError
-from fenchel.typing import Array, Point, Scalar
+from fenchel.shapes import Array, Point, Scalar
 
 
 class Linear(eqx.Module):

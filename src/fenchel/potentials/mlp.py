@@ -5,7 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 
-from fenchel.typing import Array, Key, Point, Scalar
+from fenchel.shapes import Array, Key, Point, Scalar
 
 
 class MLP(eqx.Module):

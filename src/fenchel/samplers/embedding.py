@@ -8,8 +8,8 @@ import paramax
 
 from fenchel.dynamics import AbstractDynamics, Particle, particle_at
 from fenchel.parameters import fixed
+from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree
 from fenchel.starts import AbstractStart
-from fenchel.typing import Array, Key, Point, Points, Potential, PyTree
 
 
 class AbstractSampler(eqx.Module):
@@ -19,7 +19,10 @@ class AbstractSampler(eqx.Module):
     f, run against its moving average, or pointed at somebody else's log density.
     """
 
-    exact: eqx.AbstractVar[bool]
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether `log_q` is the exact log density of what was drawn."""
 
     @abstractmethod
     def init(self, data: Points, key: Key) -> PyTree:
@@ -48,7 +51,7 @@ class Embedding(AbstractSampler):
         self.precision = fixed(precision)
 
     @property
-    def exact(self) -> bool:  # type: ignore[override]
+    def exact(self) -> bool:
         return self.start.exact and self.dynamics.exact
 
     def init(self, data: Points, key: Key) -> PyTree:

@@ -14,7 +14,7 @@ from jax import lax
 
 from fenchel.dynamics import Particle
 from fenchel.samplers.embedding import AbstractSampler
-from fenchel.typing import Key, Points, Potential, PyTree
+from fenchel.shapes import Key, Points, Potential, PyTree
 
 
 class AbstractGradient(eqx.Module):

@@ -1,10 +1,8 @@
 """The nonparametric start: a data point and N(0, I)."""
 
-import equinox as eqx
-
 from fenchel.dynamics import CentredNormal
+from fenchel.shapes import Key, Momentum, Point, Scalar
 from fenchel.starts.start import AbstractStatelessStart
-from fenchel.typing import Key, Momentum, Point, Scalar
 
 
 class Empirical(AbstractStatelessStart):
@@ -15,7 +13,10 @@ class Empirical(AbstractStatelessStart):
     """
 
     momentum: CentredNormal
-    exact: bool = eqx.field(static=True, default=False)
+
+    @property
+    def exact(self) -> bool:
+        return False
 
     def draw(self, point: Point, state: None, key: Key) -> tuple[Point, Momentum, Scalar]:
         v, log_v = self.momentum.draw(key)

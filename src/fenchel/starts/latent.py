@@ -6,8 +6,8 @@ import equinox as eqx
 import jax
 
 from fenchel.dynamics import CentredNormal
+from fenchel.shapes import Key, Momentum, Point, Scalar
 from fenchel.starts.start import AbstractStatelessStart
-from fenchel.typing import Key, Momentum, Point, Scalar
 
 
 class DeepLatent(AbstractStatelessStart):
@@ -20,7 +20,10 @@ class DeepLatent(AbstractStatelessStart):
     decoder: Callable[[Momentum], Point]
     noise: CentredNormal
     momentum: CentredNormal
-    exact: bool = eqx.field(static=True, default=True)
+
+    @property
+    def exact(self) -> bool:
+        return True
 
     def draw(self, point: Point, state: None, key: Key) -> tuple[Point, Momentum, Scalar]:
         v_key, x_key = jax.random.split(key)

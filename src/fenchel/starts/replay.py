@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 
 from fenchel.dynamics import CentredNormal
+from fenchel.shapes import Array, Key, Momentum, Point, Points, Scalar
 from fenchel.starts.start import AbstractStart
-from fenchel.typing import Array, Key, Momentum, Point, Points, Scalar
 
 
 class Buffer(NamedTuple):
@@ -27,7 +27,10 @@ class Replay(AbstractStart):
     capacity: int = eqx.field(static=True, default=10_000)
     restart: float = eqx.field(static=True, default=0.05)
     noise: float = eqx.field(static=True, default=2.0)
-    exact: bool = eqx.field(static=True, default=False)
+
+    @property
+    def exact(self) -> bool:
+        return False
 
     def init(self, data: Points, key: Key) -> Buffer:
         shape = (self.capacity, *data.shape[1:])

@@ -4,7 +4,7 @@ from abc import abstractmethod
 
 import equinox as eqx
 
-from fenchel.typing import Key, Momentum, Point, Points, PyTree, Scalar
+from fenchel.shapes import Key, Momentum, Point, Points, PyTree, Scalar
 
 
 class AbstractStart(eqx.Module):
@@ -14,7 +14,10 @@ class AbstractStart(eqx.Module):
     start is a set of points), there are no importance weights.
     """
 
-    exact: eqx.AbstractVar[bool]
+    @property
+    @abstractmethod
+    def exact(self) -> bool:
+        """Whether `log_q` is the exact log density of what was drawn."""
 
     @abstractmethod
     def init(self, data: Points, key: Key) -> PyTree:

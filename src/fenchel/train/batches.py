@@ -3,7 +3,7 @@
 import equinox as eqx
 import jax
 
-from fenchel.typing import Array, Key, Points
+from fenchel.shapes import Array, Key, Points
 
 
 class Batches(eqx.Module):

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fenchel.typing import Array, PyTree, Scalar
+from fenchel.shapes import Array, PyTree, Scalar
 
 
 class GuardState(NamedTuple):

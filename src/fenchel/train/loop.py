@@ -1,4 +1,4 @@
-"""The training loop: blocks of iterations compiled as one program, and one Python loop over them."""
+"""The training loop: blocks of iterations compiled as one program, and a Python loop over them."""
 
 from collections.abc import Iterator
 from typing import NamedTuple

@@ -26,9 +26,9 @@ from fenchel.estimators import (
 )
 from fenchel.parameters import learnt, split
 from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
+from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
 from fenchel.train.guard import Guard, GuardState, Outcome, keep_if
-from fenchel.typing import Array, Key, Points, Potential, PyTree, Scalar
 
 
 class TrainState(NamedTuple):
