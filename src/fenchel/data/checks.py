@@ -20,6 +20,13 @@ def as_samples(x: ArrayLike) -> NDArray[np.float64]:
     return samples
 
 
+def as_rows(x: ArrayLike) -> NDArray[np.float64]:
+    """Any array-like as rows to evaluate a model at: finite, but they need not vary."""
+    rows = to_table(x, "The data")
+    check_rows(rows, "The data")
+    return rows
+
+
 def to_table(x: ArrayLike, name: str) -> NDArray[np.float64]:
     """`x` in two dimensions and float64, or an InputError about its shape or its type."""
     array = _as_array(x, name)
@@ -36,13 +43,17 @@ def to_table(x: ArrayLike, name: str) -> NDArray[np.float64]:
 
 def check_samples(x: NDArray, name: str, columns: Sequence[str] | None = None) -> None:
     """Raise an InputError unless the (n, d) table `x` can be fitted; `name` begins the message."""
-    if x.size == 0:
-        raise InputError(f"{name} is empty; at least two rows and one column are needed.")
     if len(x) == 1:
         raise InputError(f"{name} has a single row; at least two are needed.")
-    names = columns or default_columns(x.shape[1])
-    _check_finite(x, name, names)
-    _check_varies(x, name, names)
+    check_rows(x, name, columns)
+    _check_varies(x, name, columns or default_columns(x.shape[1]))
+
+
+def check_rows(x: NDArray, name: str, columns: Sequence[str] | None = None) -> None:
+    """Raise an InputError unless a model can be evaluated at every row of `x`."""
+    if x.size == 0:
+        raise InputError(f"{name} is empty; at least two rows and one column are needed.")
+    _check_finite(x, name, columns or default_columns(x.shape[1]))
 
 
 def _as_array(x: ArrayLike, name: str) -> NDArray:

@@ -12,12 +12,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fenchel.data.checks import as_samples, check_samples, default_columns, to_table
+from fenchel.data.checks import check_rows, check_samples, default_columns, to_table
 from fenchel.data.csv_table import not_numeric, read_csv
 from fenchel.data.toys import TOYS, Toy, nearest_toy, toy
 from fenchel.errors import InputError
 
 Columns = tuple[str, ...]
+Check = Callable[[NDArray, str, Columns | None], None]
 DEFAULT_SIZE = 50_000
 
 _NPZ_NAMES = ("x", "x_train", "data")
@@ -36,25 +37,39 @@ class Samples:
 def load_samples(
     source: ArrayLike | str | Path, *, size: int = DEFAULT_SIZE, seed: int = 0
 ) -> Samples:
-    """Samples from an array, a file's path, or a toy's name.
+    """Samples to fit, from an array, a file's path, or a toy's name.
 
     `size` and `seed` say how many points of a toy are drawn, and which; files and arrays are taken
     whole. A toy's exact name means the toy; a file so called is reached as "./name".
     """
+    return _load(source, size, seed, check_samples)
+
+
+def load_rows(
+    source: ArrayLike | str | Path, *, size: int = DEFAULT_SIZE, seed: int = 0
+) -> Samples:
+    """Rows to evaluate a model at: as `load_samples`, but they need not vary."""
+    return _load(source, size, seed, check_rows)
+
+
+def _load(source: ArrayLike | str | Path, size: int, seed: int, check: Check) -> Samples:
     if isinstance(source, str) and source in TOYS:
-        drawn = as_samples(toy(source).sample(size, seed))
+        drawn = toy(source).sample(size, seed)
+        check(drawn, source, None)
         return Samples(drawn, source, TOYS[source], default_columns(2))
     if isinstance(source, str | Path):
         path = _existing(source)
-        x, columns = _read(path)
+        x, columns = _read(path, check)
         return Samples(x, path.stem, None, columns)
-    x = as_samples(source)
-    return Samples(x, "array", None, _columns_of(source, x.shape[1]))
+    x = to_table(source, "The data")
+    columns = _columns_of(source, x.shape[1])
+    check(x, "The data", columns)
+    return Samples(x, "array", None, columns)
 
 
 def read_table(source: str | Path) -> NDArray[np.float64]:
     """The table in a .npy, .npz, .csv or .parquet file, as a checked (n, d) float64 array."""
-    return _read(Path(source))[0]
+    return _read(Path(source), check_samples)[0]
 
 
 def _existing(source: str | Path) -> Path:
@@ -72,7 +87,7 @@ def _columns_of(source: object, count: int) -> Columns:
     return default_columns(count) if names is None else tuple(str(name) for name in names)
 
 
-def _read(path: Path) -> tuple[NDArray[np.float64], Columns]:
+def _read(path: Path, check: Check) -> tuple[NDArray[np.float64], Columns]:
     if not path.exists():
         raise InputError(f"{path} does not exist; check the path.")
     if not path.is_file():
@@ -85,7 +100,7 @@ def _read(path: Path) -> tuple[NDArray[np.float64], Columns]:
         x, columns = reader(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}).") from error
-    check_samples(x, str(path), columns)
+    check(x, str(path), columns)
     return x, columns
 
 

@@ -1,6 +1,6 @@
 """The training loop: blocks of iterations compiled as one program, and a Python loop over them."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from typing import NamedTuple
 
 import equinox as eqx
@@ -44,7 +44,7 @@ compiled_block = eqx.filter_jit(run_block, donate="none")
 
 def run(
     maxmin: MaxMin, state: TrainState, batches: Batches, steps: int, block: int = 100
-) -> Iterator[Block]:
+) -> Generator[Block, None, None]:
     """Train until iteration `steps`, handing out each block as it ends.
 
     Raises a `DivergenceError` when the guard's patience is over; the state last handed out is good.

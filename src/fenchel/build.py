@@ -1,0 +1,164 @@
+"""From a configuration to the objects it names."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from fenchel.config import Config, PotentialConfig, StartConfig, TrainingConfig, choose
+from fenchel.dynamics import RECIPES, AbstractDynamics, CentredNormal, Chain, Options, Refresh
+from fenchel.errors import InputError
+from fenchel.estimators import AbstractBound, FenchelBound, WeightedBound
+from fenchel.potentials import MLP, DiagonalGaussian, FullGaussian, GaussianBase, OnBase
+from fenchel.samplers import AbstractGradient, BackPropagation, Embedding, Truncated
+from fenchel.shapes import Array, Key, Potential
+from fenchel.starts import FLOWS, AbstractDensityStart, AbstractStart, Empirical, Flow, Replay
+from fenchel.starts import deep_latent as make_deep_latent
+from fenchel.train import MaxMin
+
+METHODS = {"ade": "adversarial dynamics embedding: the model and its sampler learnt together"}
+
+ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
+    "silu": jax.nn.silu,
+    "softplus": jax.nn.softplus,
+    "tanh": jnp.tanh,
+    "gelu": jax.nn.gelu,
+    "relu": jax.nn.relu,
+}
+
+CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
+
+
+class Parts(NamedTuple):
+    """What is learnt, and what learns it."""
+
+    potential: Potential
+    sampler: Embedding
+    maxmin: MaxMin
+
+
+def build(
+    config: Config,
+    dim: int,
+    *,
+    potential: Potential | None = None,
+    start: AbstractStart | None = None,
+    dynamics: AbstractDynamics | None = None,
+) -> Parts:
+    """The parts of a run; those given are taken as they are."""
+    choose(METHODS, config.method, "method")
+    keys = jax.random.split(jax.random.key(config.seed), 4)
+    if potential is None:
+        potential = build_potential(config.potential, dim, keys[0])
+    if dynamics is None:
+        dynamics = build_dynamics(config.dynamics.kind, config.dynamics, dim, keys[2])
+    if start is None:
+        latent = _latents(config.dynamics.kind, config.dynamics, dim)[0]
+        start = build_start(config.start, dim, latent, config.dynamics.precisions[0], keys[1])
+    sampler = Embedding(start, dynamics, config.dynamics.precisions[-1])
+    return Parts(potential, sampler, build_maxmin(config.training, sampler))
+
+
+def build_potential(config: PotentialConfig, dim: int, key: Key) -> Potential:
+    activation = choose(ACTIVATIONS, config.activation, "activation")
+    kinds: dict[str, Callable[[], Potential]] = {
+        "mlp": lambda: MLP(dim, config.width, config.depth, activation, key=key),
+        "gaussian": lambda: DiagonalGaussian(jnp.zeros(dim), jnp.zeros(dim)),
+        "full-gaussian": lambda: FullGaussian(jnp.zeros(dim), jnp.zeros((dim, dim))),
+    }
+    potential = choose(kinds, config.kind, "potential")()
+    if config.base_scale is None or config.kind != "mlp":
+        return potential
+    return OnBase(potential, GaussianBase(config.base_scale))
+
+
+def build_start(
+    config: StartConfig, dim: int, latent: int, precision: float, key: Key
+) -> AbstractStart:
+    momentum = CentredNormal(latent, precision)
+
+    def flow(kind: str) -> AbstractStart:
+        sizes = {} if kind == "planar" else {"width": config.width, "depth": config.depth}
+        if config.layers is not None:
+            sizes["layers"] = config.layers
+        return Flow(FLOWS[kind](dim, key=key, **sizes), momentum)
+
+    kinds: dict[str, Callable[[], AbstractStart]] = {
+        **{kind: (lambda kind=kind: flow(kind)) for kind in FLOWS},  # type: ignore[misc]
+        "deep-latent": lambda: make_deep_latent(
+            dim, latent, config.width, config.depth, precision=precision, key=key
+        ),
+        "empirical": lambda: Empirical(momentum),
+        "replay": lambda: Replay(momentum, config.capacity, config.restart),
+    }
+    return choose(kinds, config.kind, "start")()
+
+
+def build_dynamics(kind: str, options: Options, dim: int, key: Key) -> AbstractDynamics:
+    """A recipe, or several joined by `+`, with a new momentum between any two."""
+    names = kind.split("+")
+    latents = _latents(kind, options, dim)
+    layers: list[AbstractDynamics] = []
+    for index, name in enumerate(names):
+        if index:
+            layers.append(Refresh(latents[index], options.precisions[0], options.precisions[-1]))
+        layers.append(RECIPES[name](dim, options, jax.random.fold_in(key, index)))
+    return layers[0] if len(layers) == 1 else Chain(layers)
+
+
+def _latents(kind: str, options: Options, dim: int) -> list[int]:
+    """The momentum's dimension in each of the recipes."""
+    for name in kind.split("+"):
+        choose(RECIPES, name, "dynamics")
+    return [
+        options.latent or dim if name.startswith("generalized") else dim for name in kind.split("+")
+    ]
+
+
+def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
+    """Algorithm 1 with these settings.
+
+    A sampler without an exact density (from a set of points, a box, a Metropolis step) has no
+    importance weights, and a start without one no anchor: the paper's plain bound, or no anchor,
+    then takes their place.
+    """
+    _check_training(config)
+    bounds: dict[str, AbstractBound] = {
+        "weighted": WeightedBound() if sampler.exact else FenchelBound(),
+        "fenchel": FenchelBound(config.entropy, config.momentum),
+    }
+    gradients: dict[str, AbstractGradient] = {"truncated": Truncated(), "bptt": BackPropagation()}
+    anchored = isinstance(sampler.start, AbstractDensityStart)
+
+    def optimiser(rate: float) -> optax.GradientTransformation:
+        schedule = optax.cosine_decay_schedule(rate, config.steps, config.final_rate)
+        return optax.adam(schedule)
+
+    return MaxMin(
+        bound=choose(bounds, config.bound, "bound"),
+        dual=FenchelBound(config.entropy, config.momentum),
+        gradient=choose(gradients, config.gradient, "gradient estimator"),
+        potential_optimiser=optimiser(config.potential_rate),
+        start_optimiser=optimiser(config.start_rate),
+        dynamics_optimiser=optimiser(config.dynamics_rate),
+        sampler_steps=config.sampler_steps,
+        anchor=config.anchor if anchored else 0.0,
+        gradient_penalty=config.gradient_penalty,
+        # The learning rates fall to almost nothing, so a short look back is all that is needed;
+        # a long one would hand out a model from before it had converged.
+        decay=1 - 1 / max(10.0, config.averaging * config.steps),
+    )
+
+
+def _check_training(config: TrainingConfig) -> None:
+    positive = ("steps", "batch", "sampler_steps", "block", "checkpoint_every")
+    rates = ("potential_rate", "start_rate", "dynamics_rate")
+    for name in (*positive, *rates):
+        if not getattr(config, name) > 0:
+            raise InputError(f"training.{name} is {getattr(config, name)}: it must be positive.")
+    if not 0 <= config.averaging <= 1:
+        raise InputError(f"training.averaging is {config.averaging}: give a fraction of the run.")
+    if config.noise < 0:
+        raise InputError(f"training.noise is {config.noise}: it must not be negative.")

@@ -1,0 +1,183 @@
+"""The choices of a run as plain data: what a configuration file may say, and what a run records."""
+
+import json
+import tomllib
+import types
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from fenchel.dynamics import Options
+from fenchel.errors import InputError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PotentialConfig:
+    """f. `base_scale` is the width of the Gaussian base measure under it; null for none."""
+
+    kind: str = "mlp"
+    width: int = 128
+    depth: int = 3
+    activation: str = "silu"
+    base_scale: float | None = 2.0
+
+
+@dataclass(frozen=True)
+class StartConfig:
+    """q0(x, v). `layers` is the flow's, `capacity` and `restart` the replay buffer's."""
+
+    kind: str = "spline"
+    layers: int | None = None
+    width: int = 64
+    depth: int = 2
+    capacity: int = 10_000
+    restart: float = 0.05
+
+
+@dataclass(frozen=True)
+class DynamicsConfig(Options):
+    """The embedding: a recipe's name, or several joined by `+`, with the options of all."""
+
+    kind: str = "hmc"
+
+
+@dataclass(frozen=True)
+class TrainingConfig:
+    """How both are learnt; see `fenchel.train.MaxMin` for what each part does.
+
+    `bound`: weighted or fenchel. `gradient`: truncated or bptt. `noise` is the noise floor on
+    standardised data, `final_rate` what the learning rates fall to by the end, as a fraction, and
+    `averaging` how much of the run the moving averages look back on.
+    """
+
+    steps: int = 3_000
+    batch: int = 256
+    bound: str = "weighted"
+    gradient: str = "truncated"
+    sampler_steps: int = 2
+    anchor: float = 1.0
+    entropy: float = 1.0
+    momentum: float = 1.0
+    gradient_penalty: float = 0.0
+    potential_rate: float = 1e-3
+    start_rate: float = 1e-3
+    dynamics_rate: float = 1e-3
+    final_rate: float = 0.05
+    averaging: float = 0.01
+    noise: float = 0.01
+    block: int = 100
+    checkpoint_every: int = 1_000
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that a run depends on besides its data."""
+
+    method: str = "ade"
+    seed: int = 0
+    potential: PotentialConfig = field(default_factory=PotentialConfig)
+    start: StartConfig = field(default_factory=StartConfig)
+    dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    def to_dict(self) -> dict[str, Any]:
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "Config":
+        """Strictly: an unknown name or a value of the wrong type is an error that says so."""
+        return _parse(cls, values, "")
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> "Config":
+        """From a TOML or JSON file; what it leaves out keeps its default."""
+        return cls.from_dict(_read(Path(path)))
+
+    def with_values(self, **values: Any) -> "Config":
+        """A copy with some values changed, named as `training__steps=100`; None changes nothing."""
+        config = self
+        for name, value in values.items():
+            if value is not None:
+                section, _, key = name.rpartition("__")
+                part = replace(getattr(config, section), **{key: value}) if section else value
+                config = replace(config, **{section or key: part})
+        return config
+
+
+def nearest(name: str, known: list[str]) -> str:
+    """' (did you mean ...?)' where something known is close, else nothing."""
+    close = get_close_matches(name, known, n=1)
+    return f" (did you mean {close[0]}?)" if close else ""
+
+
+def choose(table: dict[str, T], name: str, what: str) -> T:
+    """An entry of a table of named things, or an error with the nearest name."""
+    if name not in table:
+        raise InputError(
+            f"There is no {what} called {name!r}{nearest(name, list(table))}: "
+            f"choose from {', '.join(table)}."
+        )
+    return table[name]
+
+
+def _read(path: Path) -> dict[str, Any]:
+    readers = {".toml": tomllib.loads, ".json": json.loads}
+    if path.suffix not in readers:
+        raise InputError(f"{path} is no configuration file: its name must end in .toml or .json.")
+    try:
+        values = readers[path.suffix](path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise InputError(f"{path} is not valid {path.suffix[1:].upper()}: {error}.") from None
+    if not isinstance(values, dict):
+        raise InputError(f"{path} must hold named values, such as `seed` or a [training] section.")
+    return values
+
+
+def _parse(cls: type[T], values: Any, where: str) -> T:
+    if not isinstance(values, dict):
+        raise InputError(f"{where.rstrip('.')} must be a section with named values.")
+    hints = get_type_hints(cls)
+    known = [f.name for f in fields(cls)]  # type: ignore[arg-type]
+    for name in values:
+        if name not in known:
+            raise InputError(
+                f"The configuration has no {where}{name}{nearest(name, known)}: "
+                f"choose from {', '.join(known)}."
+            )
+    return cls(**{name: _value(hints[name], v, where + name) for name, v in values.items()})
+
+
+def _value(hint: Any, value: Any, name: str) -> Any:
+    if is_dataclass(hint):
+        return _parse(hint, value, f"{name}.")  # type: ignore[arg-type]
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for option in options:
+        fits, parsed = _fit(option, value)
+        if fits:
+            return parsed
+    wanted = " or ".join(_in_words(option) for option in options)
+    raise InputError(f"{name} is {value!r} in the configuration, and must be {wanted}.")
+
+
+def _fit(option: Any, value: Any) -> tuple[bool, Any]:
+    """Whether the value is of that type, and the value as that type."""
+    if option is types.NoneType:
+        return value is None, None
+    if get_origin(option) is tuple:
+        numbers = isinstance(value, list | tuple) and all(_fit(float, v)[0] for v in value)
+        return numbers, tuple(map(float, value)) if numbers else None
+    if option is float:
+        return isinstance(value, int | float) and not isinstance(value, bool), value
+    if option is int:
+        return isinstance(value, int) and not isinstance(value, bool), value
+    return isinstance(value, option), value
+
+
+def _in_words(option: Any) -> str:
+    words = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+    return "null" if option is types.NoneType else words.get(option, "a list of numbers")

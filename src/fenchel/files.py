@@ -1,0 +1,33 @@
+"""Writing files so that a reader never sees half of one."""
+
+import os
+import shutil
+from pathlib import Path
+
+from fenchel.errors import InputError
+
+SPARE_BYTES = 64 * 2**20  # what a run needs beside its arrays: figures, metrics, a checkpoint more
+
+
+def replace_text(path: Path, text: str) -> None:
+    """Write a text file whole or not at all."""
+    partial = path.with_name(path.name + ".partial")
+    with partial.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    partial.replace(path)
+
+
+def require_space(folder: Path, needed: int) -> None:
+    """Refuse to begin what the disk cannot hold."""
+    existing = folder
+    while not existing.exists():
+        existing = existing.parent
+    free = shutil.disk_usage(existing).free
+    needed += SPARE_BYTES
+    if free < needed:
+        raise InputError(
+            f"{existing} has {free / 2**20:.0f} MiB free and about {needed / 2**20:.0f} MiB are "
+            "needed: make room, or choose another folder."
+        )

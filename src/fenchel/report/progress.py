@@ -1,0 +1,98 @@
+"""What a person sees while a run goes on."""
+
+from types import TracebackType
+from typing import Any, Protocol
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+
+class Watcher(Protocol):
+    """Anything that is told how a run goes; used as a context."""
+
+    def __enter__(self) -> "Watcher": ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def begin(self, steps: int, done: int) -> None:
+        """Before the first block, which takes longest: it is compiled."""
+
+    def block(self, row: dict[str, Any]) -> None:
+        """After each block, with its row of metrics."""
+
+
+class Silent:
+    """Sees nothing, says nothing."""
+
+    def __enter__(self) -> "Silent":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return None
+
+    def begin(self, steps: int, done: int) -> None:
+        return None
+
+    def block(self, row: dict[str, Any]) -> None:
+        return None
+
+
+class Bar:
+    """A progress bar with rate, time left, bound and effective sample size; events above it."""
+
+    def __init__(self, console: Console | None = None):
+        self._progress = Progress(
+            TextColumn("[bold]{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[rate]}"),
+            TimeRemainingColumn(),
+            TextColumn("{task.fields[health]}"),
+            console=console or Console(stderr=True),
+        )
+
+    def __enter__(self) -> "Bar":
+        self._progress.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._progress.stop()
+
+    def begin(self, steps: int, done: int) -> None:
+        self._task = self._progress.add_task(
+            "compiling", total=steps, completed=done, rate="", health=""
+        )
+
+    def block(self, row: dict[str, Any]) -> None:
+        health = f"log-lik {row['log_likelihood']:.3f}  log Z ≥ {row['log_partition_lower']:.3f}"
+        if row["ess"] is not None:
+            health += f"  ESS {row['ess']:.2f}"
+        self._progress.update(
+            self._task,
+            description="training",
+            completed=row["iteration"],
+            rate=f"{row['iterations_per_second']:.0f} it/s",
+            health=health,
+        )
+        for event in row["events"]:
+            self._progress.console.print(f"[yellow]{describe_event(event)}")
+
+
+def describe_event(event: dict[str, Any]) -> str:
+    """An event of the guard in words."""
+    return (
+        f"iteration {event['iteration']}: {event['dropped']} non-finite step(s) of the "
+        f"{event['who']} dropped, last good state kept, learning rates now at "
+        f"{event['learning_rate']:.3g} of what was asked"
+    )

@@ -1,0 +1,155 @@
+"""A fitted model, in the data's own units."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+from jax import lax
+from numpy.typing import ArrayLike
+
+from fenchel.config import Config
+from fenchel.data import Standardiser, as_rows
+from fenchel.errors import InputError
+from fenchel.estimators import effective_sample_size, log_mean_exp
+from fenchel.samplers import AbstractSampler
+from fenchel.shapes import Array, Key, Points, Potential, PyTree
+
+POOL = 8  # candidates for each corrected draw
+CHUNK = 2_048  # corrected draws at a time
+
+
+class LogPartition(NamedTuple):
+    """What the sampler's weights say about log Z."""
+
+    lower: float  # a lower bound in expectation: the mean of the log weights
+    estimate: float  # the logarithm of the mean weight: a tighter one
+    standard_error: float  # of the estimate
+    ess: float  # effective sample size of the weights, as a fraction of the draws
+    draws: int
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A potential, its sampler, and the scaling between their coordinates and the data's.
+
+    `f` and `sampler` live on standardised data; every method here takes and returns data in its
+    own units.
+    """
+
+    f: Potential
+    sampler: AbstractSampler
+    sampler_state: PyTree
+    points: Points  # data points, for samplers that begin at them; else none
+    standardiser: Standardiser
+    config: Config
+    columns: tuple[str, ...]
+    name: str
+
+    @property
+    def dim(self) -> int:
+        return len(self.columns)
+
+    def potential(self, x: ArrayLike) -> np.ndarray:
+        """f at each row of x: the unnormalised log density."""
+        z = self.standardiser.forward(as_rows(x))
+        return np.asarray(_values(self.f, jnp.asarray(z, jnp.float32)), np.float64)
+
+    def log_density(self, x: ArrayLike) -> np.ndarray:
+        """The normalised log density at each row of x, with log Z by `log_partition`."""
+        return self.potential(x) - self.log_partition().estimate
+
+    def log_partition(self) -> LogPartition:
+        """log of the integral of exp f over the data's space, by importance sampling."""
+        return self._log_partition
+
+    def sample(self, n: int, seed: int = 0, corrected: bool | None = None) -> np.ndarray:
+        """n draws, (n, d).
+
+        `corrected` draws are resampled by their importance weights from a pool eight times as
+        large, which removes most of the sampler's own error; `corrected=False` gives the raw
+        sampler. By default they are corrected wherever the sampler has an exact density.
+        """
+        if n < 1:
+            raise InputError(f"{n} samples were asked for: ask for at least one.")
+        if corrected is None:
+            corrected = self.sampler.exact
+        if corrected:
+            self._require_density("Corrected samples")
+        keys = jax.random.split(jax.random.key(seed), -(-n // CHUNK))
+        chunk = min(n, CHUNK)
+        draw = _resampled if corrected else _raw
+        chunks = [np.asarray(draw(self._drawing, chunk, key), np.float64) for key in keys]
+        return self.standardiser.inverse(np.concatenate(chunks)[:n])
+
+    def save(self, path: Any) -> None:
+        """Write the model as data: path/model.json and path/model.safetensors."""
+        from fenchel.saving import save
+
+        save(self, path)
+
+    @property
+    def _drawing(self) -> tuple[Potential, AbstractSampler, PyTree, Points]:
+        return self.f, self.sampler, self.sampler_state, self.points
+
+    @cached_property
+    def _log_partition(self) -> LogPartition:
+        self._require_density("The partition function")
+        keys = jax.random.split(jax.random.key(self.config.seed), 16)
+        log_w = jnp.concatenate([_log_weights(self._drawing, CHUNK, key) for key in keys])
+        weights = np.exp(np.asarray(log_w - jnp.max(log_w), np.float64))
+        jacobian = self.standardiser.log_scale
+        return LogPartition(
+            lower=float(jnp.mean(log_w)) + jacobian,
+            estimate=float(log_mean_exp(log_w)) + jacobian,
+            standard_error=float(weights.std() / weights.mean() / weights.size**0.5),
+            ess=float(effective_sample_size(log_w)),
+            draws=weights.size,
+        )
+
+    def _require_density(self, what: str) -> None:
+        if not self.sampler.exact:
+            raise InputError(
+                f"{what} needs the sampler's exact density, which this one does not have (its "
+                "start is a set of points, or a box or a Metropolis step broke it): fit with a "
+                "flow or a deep-latent start, and without those."
+            )
+
+
+def _draw(drawing, n: int, key: Key):
+    f, sampler, state, points = drawing
+    pick_key, draw_key = jax.random.split(key)
+    # Samplers that begin at the data get random points of it; the others ignore what they get.
+    rows = jax.random.randint(pick_key, (n,), 0, points.shape[0])
+    return sampler.draw(f, points[rows], state, draw_key)[0]
+
+
+@eqx.filter_jit
+def _log_weights(drawing, n: int, key: Key) -> Array:
+    return _draw(drawing, n, key).log_weight
+
+
+@eqx.filter_jit
+def _raw(drawing, n: int, key: Key) -> Array:
+    return _draw(drawing, n, key).x
+
+
+@eqx.filter_jit
+def _resampled(drawing, n: int, key: Key) -> Array:
+    """Systematic resampling: a point is repeated only where its weight is that large."""
+    draw_key, offset_key, order_key = jax.random.split(key, 3)
+    particles = _draw(drawing, POOL * n, draw_key)
+    cumulative = jnp.cumsum(jax.nn.softmax(particles.log_weight))
+    ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) / n
+    chosen = jnp.searchsorted(cumulative, ticks * cumulative[-1])
+    # Neighbours in the pool are neighbours in the result: put them in random order.
+    return jax.random.permutation(order_key, particles.x[chosen])
+
+
+@eqx.filter_jit
+def _values(f: Potential, z: Points) -> Array:
+    return lax.map(paramax.unwrap(f), z, batch_size=4096)

@@ -1,0 +1,147 @@
+"""A run's folder: its configuration, metrics, checkpoints, model and figures."""
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fenchel.arrays import to_table
+from fenchel.config import Config
+from fenchel.data import Samples
+from fenchel.errors import InputError
+from fenchel.files import replace_text, require_space
+from fenchel.train import TrainState, checkpoint
+from fenchel.version import __version__
+
+FORMAT = "fenchel-run"
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What lies where in a run's folder, and how it gets there."""
+
+    path: Path
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / "config.json"
+
+    @property
+    def metrics_file(self) -> Path:
+        return self.path / "metrics.jsonl"
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / "checkpoints"
+
+    @property
+    def figures(self) -> Path:
+        return self.path / "figures"
+
+    def begin(self, config: Config, samples: Samples, state: TrainState) -> None:
+        """Make a new run's folder, or refuse to write over anything."""
+        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
+            what = "holds another run" if self.config_file.is_file() else "is not empty"
+            raise InputError(
+                f"{self.path} {what}: choose another folder, continue it with --resume, "
+                "or remove it first."
+            )
+        self._require_space(state)
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be made: {error.strerror}.") from None
+        self._write_record(config, samples)
+        self.metrics_file.touch()
+        checkpoint.save(self.checkpoints, state)
+
+    def resume(self, config: Config, samples: Samples, like: TrainState) -> TrainState:
+        """The newest checkpoint's state, with the metrics cut back to it."""
+        record = self.read_record()
+        _compare(record["config"], config.to_dict(), self.path)
+        if record["data"] != _fingerprint(samples):
+            raise InputError(
+                f"{self.path} was fitted to other data: give the same data, or begin a new run."
+            )
+        iteration = checkpoint.latest(self.checkpoints)
+        if iteration is None:
+            raise InputError(f"{self.path} has no checkpoint to resume from: begin a new run.")
+        self._require_space(like)
+        state = checkpoint.restore(self.checkpoints, iteration, like)
+        kept = [row for row in self.read_metrics() if row["iteration"] <= iteration]
+        replace_text(self.metrics_file, "".join(json.dumps(row) + "\n" for row in kept))
+        return state
+
+    def read_record(self) -> dict[str, Any]:
+        """What `begin` wrote: configuration, data and versions."""
+        if not self.config_file.is_file():
+            raise InputError(
+                f"{self.path} is not a run of this library (it has no config.json): "
+                "give the folder that `fenchel fit --out` made."
+            )
+        try:
+            record = json.loads(self.config_file.read_text(encoding="utf-8"))
+            if record["format"] != FORMAT or not isinstance(record["config"], dict):
+                raise KeyError("format")
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.config_file} is damaged, or not of this library "
+                f"({type(error).__name__}: {error}): begin a new run."
+            ) from None
+        return record
+
+    def read_metrics(self) -> list[dict[str, Any]]:
+        """The rows of metrics.jsonl; one that a kill cut short is left out."""
+        rows = []
+        for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
+            try:
+                rows.append(json.loads(line))
+            except ValueError:
+                break
+        return rows
+
+    def write_metrics(self, row: dict[str, Any]) -> None:
+        with self.metrics_file.open("a", encoding="utf-8") as file:
+            file.write(json.dumps(row) + "\n")
+
+    def write_checkpoint(self, state: TrainState) -> None:
+        checkpoint.save(self.checkpoints, state)
+
+    def _require_space(self, state: TrainState) -> None:
+        size = sum(array.nbytes for array in to_table(state).values())
+        require_space(self.path, (checkpoint.KEPT + 2) * size)
+
+    def _write_record(self, config: Config, samples: Samples) -> None:
+        record = {
+            "format": FORMAT,
+            "version": __version__,
+            "python": sys.version.split()[0],
+            "data": _fingerprint(samples),
+            "config": config.to_dict(),
+        }
+        replace_text(self.config_file, json.dumps(record, indent=2) + "\n")
+
+
+def _fingerprint(samples: Samples) -> dict[str, Any]:
+    """Enough of the data to notice when it is not the same."""
+    return {
+        "name": samples.name,
+        "rows": samples.x.shape[0],
+        "columns": list(samples.columns),
+        "sum": repr(float(np.sum(samples.x))),
+        "sum_of_squares": repr(float(np.sum(samples.x**2))),
+    }
+
+
+def _compare(old: dict[str, Any], new: dict[str, Any], path: Path, where: str = "") -> None:
+    for name, value in new.items():
+        if isinstance(value, dict):
+            _compare(old.get(name, {}), value, path, f"{where}{name}.")
+        elif old.get(name) != value:
+            raise InputError(
+                f"{path} was begun with {where}{name} = {old.get(name)!r}, not {value!r}: resume "
+                "with the same settings, or begin a new run in another folder."
+            )

@@ -1,0 +1,115 @@
+"""A model on disk: a JSON description and a safetensors file. Data, never code."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
+
+from fenchel.arrays import from_table, to_table
+from fenchel.build import CUSTOM, build
+from fenchel.config import Config
+from fenchel.data import Standardiser
+from fenchel.dynamics import AbstractDynamics
+from fenchel.errors import InputError
+from fenchel.files import replace_text, require_space
+from fenchel.result import Fit
+from fenchel.shapes import Potential
+from fenchel.starts import AbstractStart
+from fenchel.version import __version__
+
+FORMAT = "fenchel-model"
+DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
+
+
+def save(fit: Fit, path: str | Path) -> None:
+    """Write `fit` into the folder `path`."""
+    folder = Path(path)
+    table = to_table((fit.f, fit.sampler, fit.sampler_state, fit.points))
+    bad = [name for name, array in table.items() if not np.isfinite(array).all()]
+    if bad:
+        raise InputError(f"The model is not finite in {bad[0]}: it is not written.")
+    require_space(folder, sum(array.nbytes for array in table.values()))
+    folder.mkdir(parents=True, exist_ok=True)
+    save_file(table, folder / f"{ARRAYS}.partial")
+    (folder / f"{ARRAYS}.partial").replace(folder / ARRAYS)
+    replace_text(folder / DESCRIPTION, json.dumps(_describe(fit), indent=2) + "\n")
+
+
+def load(
+    path: str | Path,
+    *,
+    potential: Potential | None = None,
+    start: AbstractStart | None = None,
+    dynamics: AbstractDynamics | None = None,
+) -> Fit:
+    """Read a model from its folder.
+
+    Parts that were the user's own objects are not described by the file: pass ones of the same
+    structure, and their numbers are filled in.
+    """
+    folder = Path(path)
+    description = _read_description(folder)
+    config = Config.from_dict(description["config"])
+    given = {"potential": potential, "start": start, "dynamics": dynamics}
+    for name, part in given.items():
+        if getattr(config, name).kind == CUSTOM and part is None:
+            raise InputError(
+                f"The {name} of {folder} was an object of your own: pass one of the same structure "
+                f"as `{name}=`, and its numbers are filled in."
+            )
+    columns = tuple(description["columns"])
+    parts = build(config, len(columns), potential=potential, start=start, dynamics=dynamics)
+    points = jnp.zeros((description["points"], len(columns)))
+    state = parts.sampler.init(points, jax.random.key(0))
+    like = (parts.potential, parts.sampler, state, points)
+    f, sampler, state, points = from_table(_read_arrays(folder), like, str(folder / ARRAYS))
+    standardiser = Standardiser(np.array(description["mean"]), np.array(description["scale"]))
+    return Fit(f, sampler, state, points, standardiser, config, columns, description["name"])
+
+
+def _describe(fit: Fit) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "version": __version__,
+        "name": fit.name,
+        "columns": list(fit.columns),
+        "mean": fit.standardiser.mean.tolist(),
+        "scale": fit.standardiser.scale.tolist(),
+        "points": fit.points.shape[0],
+        "config": fit.config.to_dict(),
+    }
+
+
+def _read_description(folder: Path) -> dict[str, Any]:
+    path = folder / DESCRIPTION
+    if not path.is_file():
+        raise InputError(
+            f"{folder} holds no model ({DESCRIPTION} is missing): give a run's folder."
+        )
+    try:
+        description = json.loads(path.read_text(encoding="utf-8"))
+        if description["format"] != FORMAT:
+            raise KeyError("format")
+        numbers = [*description["mean"], *description["scale"], description["points"]]
+        complete = all(isinstance(number, int | float) for number in numbers)
+        if not complete or len(description["columns"]) != len(description["mean"]):
+            raise ValueError("columns")
+    except (ValueError, KeyError, TypeError, OSError) as error:
+        raise InputError(
+            f"{path} is damaged, or not a model of this library ({type(error).__name__}: {error}): "
+            "save the model again."
+        ) from None
+    return description
+
+
+def _read_arrays(folder: Path) -> dict[str, np.ndarray]:
+    path = folder / ARRAYS
+    try:
+        return load_file(path)
+    except (SafetensorError, OSError, ValueError) as error:
+        raise InputError(f"{path} is missing or damaged ({error}): save the model again.") from None
