@@ -56,7 +56,8 @@ def build(
         dynamics = build_dynamics(config.dynamics.kind, config.dynamics, dim, keys[2])
     if start is None:
         latent = _latents(config.dynamics.kind, config.dynamics, dim)[0]
-        start = build_start(config.start, dim, latent, config.dynamics.precisions[0], keys[1])
+        precision, scale = config.dynamics.precisions[0], config.potential.base_scale or 1.0
+        start = build_start(config.start, dim, latent, precision, scale, keys[1])
     sampler = Embedding(start, dynamics, config.dynamics.precisions[-1])
     return Parts(potential, sampler, build_maxmin(config.training, sampler))
 
@@ -75,15 +76,16 @@ def build_potential(config: PotentialConfig, dim: int, key: Key) -> Potential:
 
 
 def build_start(
-    config: StartConfig, dim: int, latent: int, precision: float, key: Key
+    config: StartConfig, dim: int, latent: int, precision: float, scale: float, key: Key
 ) -> AbstractStart:
+    """`scale` is the width of the potential's base measure: flows begin there."""
     momentum = CentredNormal(latent, precision)
 
     def flow(kind: str) -> AbstractStart:
         sizes = {} if kind == "planar" else {"width": config.width, "depth": config.depth}
         if config.layers is not None:
             sizes["layers"] = config.layers
-        return Flow(FLOWS[kind](dim, key=key, **sizes), momentum)
+        return Flow(FLOWS[kind](dim, scale=scale, key=key, **sizes), momentum)
 
     kinds: dict[str, Callable[[], AbstractStart]] = {
         **{kind: (lambda kind=kind: flow(kind)) for kind in FLOWS},  # type: ignore[misc]

@@ -22,7 +22,7 @@ class PotentialConfig:
     width: int = 128
     depth: int = 3
     activation: str = "silu"
-    base_scale: float | None = 2.0
+    base_scale: float | None = 1.5
 
 
 @dataclass(frozen=True)

@@ -140,10 +140,15 @@ def _raw(drawing, n: int, key: Key) -> Array:
 
 @eqx.filter_jit
 def _resampled(drawing, n: int, key: Key) -> Array:
-    """Systematic resampling: a point is repeated only where its weight is that large."""
+    """Systematic resampling, by weights capped at `POOL` times their mean.
+
+    The cap (truncated importance sampling) costs a little bias where the weights have a heavy
+    tail, and means that no point of the pool is taken twice.
+    """
     draw_key, offset_key, order_key = jax.random.split(key, 3)
     particles = _draw(drawing, POOL * n, draw_key)
-    cumulative = jnp.cumsum(jax.nn.softmax(particles.log_weight))
+    weights = jnp.minimum(jax.nn.softmax(particles.log_weight), 1 / n)
+    cumulative = jnp.cumsum(weights)
     ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) / n
     chosen = jnp.searchsorted(cumulative, ticks * cumulative[-1])
     # Neighbours in the pool are neighbours in the result: put them in random order.

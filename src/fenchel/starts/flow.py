@@ -10,6 +10,7 @@ from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Vmap
 from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
 
 from fenchel.dynamics import CentredNormal
+from fenchel.parameters import given
 from fenchel.shapes import Key, Momentum, Point, Scalar
 from fenchel.starts.start import AbstractDensityStart
 
@@ -34,32 +35,48 @@ class Flow(AbstractDensityStart):
         return self.distribution.log_prob(x)
 
 
-def planar(dim: int, layers: int = 10, *, key: Key) -> AbstractDistribution:
+def planar(dim: int, layers: int = 10, scale: float = 1.0, *, key: Key) -> AbstractDistribution:
     """Planar layers, as in the paper, with a leaky ReLU, which makes them invertible."""
-    return flows.planar_flow(
+    flow = flows.planar_flow(
         key, base_dist=_normal(dim), flow_layers=layers, invert=False, negative_slope=0.2
     )
+    return _scaled(flow, scale)
 
 
 def affine_coupling(
-    dim: int, layers: int = 8, width: int = 64, depth: int = 2, *, key: Key
+    dim: int,
+    layers: int = 8,
+    scale: float = 1.0,
+    width: int = 64,
+    depth: int = 2,
+    *,
+    key: Key,
 ) -> AbstractDistribution:
     """Affine couplings: one half of the coordinates moves the other, and the other way round."""
     if dim == 1:
-        return Transformed(_normal(1), Affine(jnp.zeros(1), jnp.ones(1)))
-    return _coupling(dim, None, layers, width, depth, key)
+        return _scaled(Transformed(_normal(1), Affine(jnp.zeros(1), jnp.ones(1))), scale)
+    return _scaled(_coupling(dim, None, layers, width, depth, key), scale)
 
 
 def spline_coupling(
-    dim: int, layers: int = 4, width: int = 64, depth: int = 2, *, key: Key
+    dim: int,
+    layers: int = 4,
+    scale: float = 1.0,
+    width: int = 64,
+    depth: int = 2,
+    *,
+    key: Key,
 ) -> AbstractDistribution:
-    """Couplings by rational-quadratic splines of 8 knots, the identity outside [-4, 4]."""
-    spline = RationalQuadraticSpline(knots=8, interval=4)
+    """Couplings by rational-quadratic splines, the identity outside of [-4, 4] times `scale`.
+
+    With `scale` that of the potential's base measure, the start's tails are the model's own tails,
+    and the importance weights out there stay bounded.
+    """
+    spline = RationalQuadraticSpline(knots=10, interval=4)
     if dim == 1:
         knots = eqx.filter_vmap(lambda _: spline, axis_size=1)(None)
-        shift = Affine(jnp.zeros(1), jnp.ones(1))
-        return Transformed(_normal(1), Chain([Vmap(knots, in_axes=eqx.if_array(0)), shift]))
-    return _coupling(dim, spline, layers, width, depth, key)
+        return _scaled(Transformed(_normal(1), Vmap(knots, in_axes=eqx.if_array(0))), scale)
+    return _scaled(_coupling(dim, spline, layers, width, depth, key), scale)
 
 
 FLOWS: dict[str, Callable[..., AbstractDistribution]] = {
@@ -69,7 +86,7 @@ FLOWS: dict[str, Callable[..., AbstractDistribution]] = {
 }
 
 
-def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: Key):
+def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: Key) -> Transformed:
     return flows.coupling_flow(
         key,
         base_dist=_normal(dim),
@@ -80,6 +97,13 @@ def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: K
         nn_activation=jax.nn.silu,
         invert=False,
     )
+
+
+def _scaled(flow: Transformed, scale: float) -> Transformed:
+    """The flow, then a multiplication that is not learnt."""
+    dim = flow.shape[0]
+    stretch = given(Affine(jnp.zeros(dim), jnp.full(dim, scale)))
+    return Transformed(flow.base_dist, Chain([flow.bijection, stretch]))
 
 
 def _normal(dim: int) -> AbstractDistribution:
