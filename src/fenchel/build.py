@@ -16,7 +16,7 @@ from fenchel.samplers import AbstractGradient, BackPropagation, Embedding, Trunc
 from fenchel.shapes import Array, Key, Potential
 from fenchel.starts import FLOWS, AbstractDensityStart, AbstractStart, Empirical, Flow, Replay
 from fenchel.starts import deep_latent as make_deep_latent
-from fenchel.train import MaxMin
+from fenchel.train import MaxMin, Wait
 
 METHODS = {"ade": "adversarial dynamics embedding: the model and its sampler learnt together"}
 
@@ -148,6 +148,7 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
         sampler_steps=config.sampler_steps,
         anchor=config.anchor if anchored else 0.0,
         gradient_penalty=config.gradient_penalty,
+        wait=Wait(config.wait),
         # The learning rates fall to almost nothing, so a short look back is all that is needed;
         # a long one would hand out a model from before it had converged.
         decay=1 - 1 / max(10.0, config.averaging * config.steps),

@@ -62,9 +62,10 @@ class TrainingConfig:
     entropy: float = 1.0
     momentum: float = 1.0
     gradient_penalty: float = 0.0
-    potential_rate: float = 1e-3
+    potential_rate: float = 2e-3
     start_rate: float = 1e-3
-    dynamics_rate: float = 1e-3
+    dynamics_rate: float = 5e-3
+    wait: float = 1.0
     final_rate: float = 0.05
     averaging: float = 0.01
     noise: float = 0.01

@@ -31,3 +31,13 @@ def require_space(folder: Path, needed: int) -> None:
             f"{existing} has {free / 2**20:.0f} MiB free and about {needed / 2**20:.0f} MiB are "
             "needed: make room, or choose another folder."
         )
+
+
+def refuse_unwritable(path: Path) -> None:
+    """Notice before the work, not after it, that a result cannot be written."""
+    if path.is_dir():
+        raise InputError(f"{path} is a folder: give the name of a file in it.")
+    if not path.parent.is_dir():
+        raise InputError(f"The folder {path.parent} does not exist: make it first.")
+    if not os.access(path.parent, os.W_OK):
+        raise InputError(f"The folder {path.parent} cannot be written to: choose another.")

@@ -136,7 +136,7 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
     if not exact:
         # Without a density the weights mean nothing; better no figure than a wrong one.
         row["ess"] = None
-    for name in ("potential_grad_norm", "sampler_grad_norm"):
+    for name in ("lag", "trust", "potential_grad_norm", "sampler_grad_norm"):
         row[name] = _mean(getattr(info, name))
     row["learning_rate"] = float(info.learning_rate[-1])
     row["iterations_per_second"] = length / seconds

@@ -45,7 +45,7 @@ class Linear(eqx.Module):
             )
         self.statistics = statistics
         self.names = names
-        self.weights = jnp.zeros(shape) if weights is None else jnp.asarray(weights)
+        self.weights = jnp.zeros(shape) if weights is None else jnp.asarray(weights, float)
 
     def __call__(self, x: Point) -> Scalar:
         return jnp.dot(self.weights, jnp.atleast_1d(self.statistics(x)))

@@ -3,7 +3,10 @@
 from fenchel.train.batches import Batches
 from fenchel.train.guard import Guard, GuardState
 from fenchel.train.loop import Block, run, run_block
-from fenchel.train.maxmin import Info, MaxMin, TrainState
+from fenchel.train.many import run_many, stack, unstack
+from fenchel.train.maxmin import MaxMin
+from fenchel.train.state import Info, TrainState
+from fenchel.train.wait import Wait
 
 __all__ = [
     "Batches",
@@ -13,6 +16,10 @@ __all__ = [
     "Info",
     "MaxMin",
     "TrainState",
+    "Wait",
     "run",
     "run_block",
+    "run_many",
+    "stack",
+    "unstack",
 ]

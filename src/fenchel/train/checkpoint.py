@@ -12,7 +12,7 @@ import numpy as np
 
 from fenchel.arrays import from_table, to_table
 from fenchel.errors import InputError
-from fenchel.train.maxmin import TrainState
+from fenchel.train.state import TrainState
 
 KEPT = 2
 

@@ -50,12 +50,17 @@ class Guard(eqx.Module):
         grads: PyTree,
         params: PyTree,
         memory: PyTree,
+        trust: Scalar | float = 1.0,
     ) -> tuple[PyTree, PyTree, GuardState, Outcome]:
-        """(parameters, optimiser state, guard state, outcome) after one guarded step."""
+        """(parameters, optimiser state, guard state, outcome) after one guarded step.
+
+        `trust` shortens this one step, beside the guard's own factor.
+        """
         updates, new_memory = optimiser.update(grads, memory, params)
-        updates = jax.tree.map(lambda u: u * state.rate.astype(u.dtype), updates)
+        rate = state.rate * trust
+        updates = jax.tree.map(lambda u: u * rate.astype(u.dtype), updates)
         new_params = optax.apply_updates(params, updates)
-        grad_norm = optax.global_norm(grads)
+        grad_norm = optax.tree.norm(grads)
         good = jnp.isfinite(loss) & jnp.isfinite(grad_norm) & all_finite((new_params, new_memory))
         params, memory = keep_if(good, (new_params, new_memory), (params, memory))
         return params, memory, self._after(good, state), Outcome(~good, grad_norm)

@@ -10,7 +10,8 @@ from jax import lax
 
 from fenchel.errors import DivergenceError
 from fenchel.train.batches import Batches
-from fenchel.train.maxmin import Info, MaxMin, TrainState
+from fenchel.train.maxmin import MaxMin
+from fenchel.train.state import Info, TrainState
 
 
 class Block(NamedTuple):

@@ -29,41 +29,17 @@ from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Trunc
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
 from fenchel.train.guard import Guard, GuardState, Outcome, keep_if
+from fenchel.train.state import Info, TrainState
+from fenchel.train.wait import Wait, energy_lag, weight_lag
 
 
-class TrainState(NamedTuple):
-    """Everything that a run needs to go on from here, bit for bit."""
+class Health(NamedTuple):
+    """What the potential's step learns about the run."""
 
-    potential: PyTree
-    sampler: AbstractSampler
-    averages: PyTree  # moving averages of what is learnt in both
-    potential_memory: PyTree  # the optimisers' states
-    sampler_memory: PyTree
-    sampler_state: PyTree
-    guard: GuardState
-    iteration: Array
-    key: Key
-
-    def averaged(self) -> tuple[PyTree, AbstractSampler]:
-        """The potential and the sampler at their moving averages: what a run hands out."""
-        _, static = split((self.potential, self.sampler))
-        return eqx.combine(self.averages, static)
-
-
-class Info(NamedTuple):
-    """The health of one iteration."""
-
-    log_likelihood: Scalar  # of the batch, with log Z by its many-sample bound
-    log_partition: Scalar  # the many-sample bound
-    log_partition_lower: Scalar  # the paper's bound
-    ess: Scalar  # effective sample size of the importance weights, as a fraction
-    potential_grad_norm: Scalar
-    sampler_grad_norm: Scalar
-    learning_rate: Scalar  # the guard's factor on the learning rates
-    acceptance: Scalar  # of Metropolis proposals; NaN where there are none
-    dropped_potential: Array  # how many steps the guard dropped in this iteration
-    dropped_sampler: Array
-    streak: Array  # how many in a row by now
+    particles: Particle
+    log_likelihood: Scalar
+    lag: Scalar
+    trust: Scalar
 
 
 class MaxMin(eqx.Module):
@@ -78,6 +54,7 @@ class MaxMin(eqx.Module):
     - `anchor`: the weight of the start's own log likelihood of the data in the sampler's step.
     - `gradient_penalty`: the weight of E|∇f|² over data and draws in the potential's step.
     - `decay`: of the moving averages.
+    - `wait`: how the potential waits for its sampler.
     - `guard`: what happens to steps that are not finite.
     """
 
@@ -95,6 +72,7 @@ class MaxMin(eqx.Module):
     anchor: float = eqx.field(static=True, default=1.0)
     gradient_penalty: float = eqx.field(static=True, default=0.0)
     decay: float = eqx.field(static=True, default=0.998)
+    wait: Wait = Wait()
     guard: Guard = Guard()
 
     def check(self, sampler: AbstractSampler) -> None:
@@ -132,7 +110,7 @@ class MaxMin(eqx.Module):
         """One iteration; `batches` has one batch for each sampler step and one for f's."""
         sampler_key, potential_key = jax.random.split(key)
         state, sampler_outcomes = self._learn_sampler(state, batches[:-1], sampler_key)
-        state, outcome, particles, value = self._learn_potential(state, batches[-1], potential_key)
+        state, outcome, health = self._learn_potential(state, batches[-1], potential_key)
         good = ~outcome.dropped
         moved = optax.incremental_update(
             learnt((state.potential, state.sampler)), state.averages, 1 - self.decay
@@ -140,7 +118,7 @@ class MaxMin(eqx.Module):
         state = state._replace(
             averages=keep_if(good, moved, state.averages), iteration=state.iteration + 1
         )
-        return state, _info(state.guard, particles, value, outcome, sampler_outcomes)
+        return state, _info(state.guard, health, outcome, sampler_outcomes)
 
     def _learn_sampler(
         self, state: TrainState, batches: Array, key: Key
@@ -179,7 +157,7 @@ class MaxMin(eqx.Module):
 
     def _learn_potential(
         self, state: TrainState, batch: Points, key: Key
-    ) -> tuple[TrainState, Outcome, Particle, Scalar]:
+    ) -> tuple[TrainState, Outcome, Health]:
         params, static = split(state.potential)
 
         def loss(params: PyTree):
@@ -198,8 +176,16 @@ class MaxMin(eqx.Module):
         (total, (particles, value, sampler_state)), grads = jax.value_and_grad(loss, has_aux=True)(
             params
         )
+        lag = self._lag(state, batch, particles)
+        trust = self.wait.trust(lag, batch.shape[-1])
         params, memory, guard, outcome = self.guard.step(
-            state.guard, self.potential_optimiser, total, grads, params, state.potential_memory
+            state.guard,
+            self.potential_optimiser,
+            total,
+            grads,
+            params,
+            state.potential_memory,
+            trust,
         )
         state = state._replace(
             potential=eqx.combine(params, static),
@@ -207,7 +193,12 @@ class MaxMin(eqx.Module):
             sampler_state=sampler_state,
             guard=guard,
         )
-        return state, outcome, particles, value
+        return state, outcome, Health(particles, value, lag, trust)
+
+    def _lag(self, state: TrainState, batch: Points, particles: Particle) -> Scalar:
+        if state.sampler.exact:
+            return weight_lag(particles)
+        return energy_lag(paramax.unwrap(state.potential), batch, particles)
 
     def _sampler_optimiser(self) -> optax.GradientTransformation:
         """The start's optimiser and the dynamics' own, side by side on one sampler."""
@@ -227,18 +218,18 @@ def _part(sampler: PyTree) -> PyTree:
     )
 
 
-def _info(
-    guard: GuardState, particles: Particle, value: Scalar, outcome: Outcome, sampler: Outcome
-) -> Info:
-    log_w = particles.log_weight
+def _info(guard: GuardState, health: Health, outcome: Outcome, sampler: Outcome) -> Info:
+    particles, log_w = health.particles, health.particles.log_weight
     return Info(
-        log_likelihood=value,
+        log_likelihood=health.log_likelihood,
         log_partition=log_mean_exp(log_w),
         log_partition_lower=jnp.mean(log_w),
         ess=effective_sample_size(log_w),
         potential_grad_norm=outcome.grad_norm,
         sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
         learning_rate=guard.rate,
+        lag=health.lag,
+        trust=health.trust,
         acceptance=jnp.sum(particles.accepted) / jnp.sum(particles.proposed),
         dropped_potential=outcome.dropped.astype(jnp.int32),
         dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),

@@ -1,0 +1,1 @@
+"""Studies that take too long for the test suite; each writes JSON and Markdown into `results/`."""

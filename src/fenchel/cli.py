@@ -1,0 +1,243 @@
+"""The command line."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fenchel.errors import DivergenceError, FenchelError, InputError
+from fenchel.version import __version__
+
+app = typer.Typer(
+    help="Fit unnormalised models p(x) ∝ exp f(x), and learn their sampler with them.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+out = Console()
+err = Console(stderr=True)
+
+Data = Annotated[str, typer.Argument(help="A toy's name, or a .npy, .npz, .csv, .parquet file.")]
+Run = Annotated[Path, typer.Argument(help="The folder that `fenchel fit --out` made.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")]
+
+
+def main() -> None:
+    """Run the command line; what the user got wrong ends in one sentence and exit code 2."""
+    with _plain_errors():
+        app()
+
+
+@contextmanager
+def _plain_errors() -> Iterator[None]:
+    try:
+        yield
+    except DivergenceError as error:
+        _fail(str(error), 1)
+    except FenchelError as error:
+        _fail(str(error), 2)
+    except KeyboardInterrupt:
+        _fail("Interrupted. A run that was being written continues with --resume.", 130)
+
+
+def _fail(message: str, code: int) -> None:
+    err.print(f"[bold red]Error:[/] {_escaped(message)}", soft_wrap=True)
+    sys.exit(code)
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        typer.echo(f"fenchel {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def fit(
+    data: Data,
+    out_folder: Annotated[Path, typer.Option("--out", help="The run's folder, a new one.")],
+    config: Annotated[
+        Path | None, typer.Option("--config", help="Settings, as TOML or JSON.")
+    ] = None,
+    method: Annotated[str | None, typer.Option(help="How to fit: ade.")] = None,
+    potential: Annotated[
+        str | None, typer.Option(help="f: mlp, gaussian or full-gaussian.")
+    ] = None,
+    dynamics: Annotated[
+        str | None,
+        typer.Option(
+            help="hmc, langevin, generalized-hmc, generalized-langevin or none; "
+            "joined by + for a stack."
+        ),
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(help="spline, coupling, planar, deep-latent, empirical or replay."),
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Iterations, 3000 by default.")] = None,
+    seed: Annotated[int | None, typer.Option(help="What all randomness comes from.")] = None,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on from the newest checkpoint.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Fit a model to DATA and write the run into a folder."""
+    # Imported here, since JAX takes a second to import and `--help` should not wait for it.
+    from fenchel.config import Config
+    from fenchel.data import load_samples
+    from fenchel.fitting import fit as fit_model
+    from fenchel.report.progress import Bar, Silent
+    from fenchel.report.summary import summarise, write_figures
+
+    fitted = fit_model(
+        data,
+        method,
+        potential=potential,
+        dynamics=dynamics,
+        start=start,
+        steps=steps,
+        seed=seed,
+        config=None if config is None else Config.from_file(config),
+        out=out_folder,
+        resume=resume,
+        progress=Silent() if as_json else Bar(err),
+    )
+    samples = load_samples(data, seed=fitted.config.seed)
+    write_figures(fitted, samples, out_folder)
+    summary = summarise(fitted, samples)
+    if as_json:
+        _print_json({"run": str(out_folder), **summary.values})
+        return
+    out.print(
+        _table(f"{samples.name}: {len(samples.x):,} rows, {fitted.dim} columns", summary.rows)
+    )
+    out.print(f"Run and figures in [bold]{_escaped(str(out_folder))}[/].")
+
+
+@app.command()
+def sample(
+    run: Run,
+    n: Annotated[int, typer.Option("-n", help="How many.")] = 1000,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="A .npy, .npz or .csv file; else printed as CSV.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Which draws.")] = 0,
+    raw: Annotated[
+        bool, typer.Option("--raw", help="The sampler as it is, not corrected by its weights.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """Draw from a fitted model, in the data's units."""
+    from fenchel.saving import load
+
+    writer = _writer(out_file)
+    fitted = load(run)
+    drawn = fitted.sample(n, seed=seed, corrected=False if raw else None)
+    writer(drawn, fitted.columns)
+    if as_json:
+        _print_json({"rows": n, "columns": list(fitted.columns), "out": str(out_file or "-")})
+
+
+@app.command()
+def score(
+    run: Run,
+    data: Data,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="A .npy, .npz or .csv file; else printed as CSV.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """The log density of each row of DATA under a fitted model."""
+    from fenchel.data import load_rows
+    from fenchel.saving import load
+
+    writer = _writer(out_file)
+    fitted = load(run)
+    rows = load_rows(data, seed=fitted.config.seed + 1)
+    fitted.standardiser.check_dimension(rows.x)
+    densities = fitted.log_density(rows.x)
+    writer(densities[:, None], ("log_density",))
+    if as_json:
+        mean, error = densities.mean(), densities.std() / len(densities) ** 0.5
+        _print_json({"rows": len(densities), "mean": float(mean), "standard_error": float(error)})
+
+
+@app.command()
+def datasets(as_json: Json = False) -> None:
+    """The toy data sets."""
+    from fenchel.data import TOYS
+
+    known = [
+        {
+            "name": toy.name,
+            "description": toy.description,
+            "density": "none (zero width)" if toy.thin else "known" if toy.log_density else "-",
+        }
+        for toy in TOYS.values()
+    ]
+    if as_json:
+        _print_json(known)
+        return
+    table = Table("name", "what it is", "true density", title="Toy data sets")
+    for entry in known:
+        table.add_row(entry["name"], entry["description"], entry["density"])
+    out.print(table)
+
+
+def _table(title: str, rows: list[tuple[str, str]]) -> Table:
+    table = Table(title=title, show_header=False, title_justify="left")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _print_json(value: Any) -> None:
+    typer.echo(json.dumps(value, indent=2))
+
+
+def _writer(path: Path | None):
+    """How to write a table to that file; refused here, before any work is done, if it cannot be."""
+    from fenchel.files import refuse_unwritable
+
+    writers = {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}
+    if path is None:
+        return lambda table, columns: _write_csv(sys.stdout, table, columns)
+    if path.suffix not in writers:
+        raise InputError(f"{path} must end in one of {', '.join(writers)}.")
+    refuse_unwritable(path)
+    return lambda table, columns: writers[path.suffix](path, table, columns)
+
+
+def _write_npy(path, table: np.ndarray, columns: tuple[str, ...]) -> None:
+    np.save(path, table)
+
+
+def _write_npz(path, table: np.ndarray, columns: tuple[str, ...]) -> None:
+    np.savez(path, x=table)
+
+
+def _write_csv(path, table: np.ndarray, columns: tuple[str, ...]) -> None:
+    np.savetxt(path, table, delimiter=",", header=",".join(columns), comments="")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,48 @@
+"""Many runs at once: seeds, or data sets of one shape, under one `vmap`."""
+
+from collections.abc import Generator, Sequence
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fenchel.shapes import PyTree
+from fenchel.train.batches import Batches
+from fenchel.train.loop import Block, run_block
+from fenchel.train.maxmin import MaxMin
+from fenchel.train.state import Info, TrainState
+
+
+def stack(trees: Sequence[PyTree]) -> PyTree:
+    """Trees of one structure as one tree, their arrays stacked."""
+    return jax.tree.map(lambda *xs: jnp.stack(xs) if eqx.is_array(xs[0]) else xs[0], *trees)
+
+
+def unstack(tree: PyTree, index: int) -> PyTree:
+    """One of the trees that were stacked."""
+    return jax.tree.map(lambda x: x[index] if eqx.is_array(x) else x, tree)
+
+
+def run_many(
+    maxmin: MaxMin, states: TrainState, batches: Batches, steps: int, block: int = 100
+) -> Generator[Block, None, None]:
+    """As `run`, for stacked states and stacked data; `info` has the runs as its first axis.
+
+    A run whose steps are no longer finite does not stop the others: its guard holds it at its last
+    good state, and its `streak` tells.
+    """
+    iteration = int(states.iteration[0])
+    while iteration < steps:
+        length = min(block - iteration % block, steps - iteration)
+        states, info = _many(maxmin, states, batches, length)
+        iteration += length
+        yield Block(states, jax.tree.map(np.asarray, info), iteration)
+
+
+@eqx.filter_jit
+def _many(
+    maxmin: MaxMin, states: TrainState, batches: Batches, length: int
+) -> tuple[TrainState, Info]:
+    one = lambda state, data: run_block(maxmin, state, data, length)  # noqa: E731
+    return eqx.filter_vmap(one)(states, batches)
