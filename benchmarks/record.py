@@ -1,6 +1,7 @@
 """What every result carries: which code, on which machine, with which versions."""
 
 import json
+import os
 import platform
 import subprocess
 from importlib.metadata import PackageNotFoundError, version
@@ -33,6 +34,8 @@ def write(name: str, result: dict[str, Any], markdown: str, folder: Path = RESUL
 
 
 def _commit() -> str:
+    if "FENCHEL_COMMIT" in os.environ:  # for machines that have the files and not the repository
+        return os.environ["FENCHEL_COMMIT"]
     try:
         done = subprocess.run(
             ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=True

@@ -44,18 +44,18 @@ def main() -> None:
     config = Config().with_values(training__steps=arguments.steps)
     jobs = [(name, seed) for name in arguments.toys for seed in arguments.seeds]
     fits, health, seconds = train(config, jobs)
-    rows = [
-        {"toy": name, "seed": seed, **how, **evaluate(fit, name, seed, arguments.replicates)}
-        for (name, seed), fit, how in zip(jobs, fits, health, strict=True)
-    ]
-    result = {
+    result: dict[str, Any] = {
         "settings": config.to_dict(),
         "seconds_of_training": seconds,
         "provenance": provenance(),
-        "runs": rows,
+        "runs": [],
     }
-    write("toys", result, as_markdown(result), arguments.out)
-    print(as_markdown(result))
+    for (name, seed), fit, how in zip(jobs, fits, health, strict=True):
+        scores = evaluate(fit, name, seed, arguments.replicates)
+        result["runs"].append({"toy": name, "seed": seed, **how, **scores})
+        # Written after each, so that a run cut short leaves what it had.
+        write("toys", result, as_markdown(result), arguments.out)
+        print(result["runs"][-1], flush=True)
 
 
 def train(config: Config, jobs: list[tuple[str, int]]) -> tuple[list[Fit], list[dict], float]:
@@ -82,7 +82,8 @@ def _run(maxmin, states: TrainState, batches: Batches, steps: int):
     for block in run_many(maxmin, states, batches, steps, block=min(500, steps)):
         infos.append(block.info)
         began = began or time.perf_counter()
-        print(f"iteration {block.iteration}: lag {np.max(np.mean(block.info.lag, 1)):.2f}")
+        lag = np.max(np.mean(block.info.lag, 1))
+        print(f"iteration {block.iteration}: worst lag {lag:.2f} nats", flush=True)
     seconds = time.perf_counter() - began
     return block.state, infos, seconds
 

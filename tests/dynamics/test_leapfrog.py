@@ -1,5 +1,7 @@
 """The physics of the two steps, in 64-bit: reversible, volume-preserving, second order."""
 
+from functools import partial
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -26,10 +28,10 @@ from fenchel.dynamics import (
 from fenchel.dynamics.clip import no_clip
 from fenchel.shapes import Array
 
-DIM = 3
+DIM = 2
 CLIPS = {"unclipped": no_clip, "norm": ClipNorm(0.6), "value": ClipValue(0.4)}
 
-pytestmark = pytest.mark.usefixtures("x64")
+pytestmark = pytest.mark.usefixtures("x64", "eager")
 
 
 def anharmonic(x):
@@ -55,7 +57,7 @@ def leapfrog(clip=no_clip, step_size=0.2):
 @pytest.mark.parametrize("clip", CLIPS.values(), ids=CLIPS)
 class TestLeapfrog:
     def test_it_is_reversible(self, clip):
-        run = jax.jit(lambda x, v: integrate(leapfrog(clip), x, v))
+        run = partial(integrate, leapfrog(clip))
         x, v = phase()
         there_x, there_v, _ = run(x, v)
         back_x, back_v, _ = run(there_x, -there_v)
@@ -67,7 +69,7 @@ class TestLeapfrog:
         def flat(z):
             return jnp.concatenate(integrate(leapfrog(clip), z[:DIM], z[DIM:])[:2])
 
-        jacobian = jax.jit(jax.jacfwd(flat))(jnp.concatenate(phase()))
+        jacobian = jax.jacfwd(flat)(jnp.concatenate(phase()))
         assert abs(abs(jnp.linalg.det(jacobian)) - 1) < 1e-10
         assert integrate(leapfrog(clip), *phase())[2] == 0
 
@@ -80,7 +82,7 @@ class TestLeapfrog:
 
 @pytest.mark.parametrize("dim_scale", [0.0, 0.5, 3.0])
 def test_clips(dim_scale):
-    score = dim_scale * jnp.array([0.6, -0.8, 0.0])
+    score = dim_scale * jnp.array([0.6, -0.8])
     by_norm, by_value = ClipNorm(1.0)(score), ClipValue(1.0)(score)
     np.testing.assert_allclose(by_norm, score / max(1.0, dim_scale), atol=1e-15)
     np.testing.assert_allclose(by_value, np.clip(score, -1, 1))
@@ -110,7 +112,7 @@ def test_energy_error_is_of_second_order():
             after = anharmonic(end_x) - kinetic_energy(end_v, 1.0)
             return after - (anharmonic(x) - kinetic_energy(v, 1.0))
 
-        return jnp.sqrt(jnp.mean(jax.jit(jax.vmap(change))(jnp.arange(16)) ** 2))
+        return jnp.sqrt(jnp.mean(jax.vmap(change)(jnp.arange(16)) ** 2))
 
     coarse, fine = error(0.05, 20), error(0.025, 40)
     assert coarse < 0.05
@@ -118,7 +120,7 @@ def test_energy_error_is_of_second_order():
 
 
 def test_langevin_step():
-    step_size = jnp.array([0.1, 0.2, 0.3])
+    step_size = jnp.array([0.1, 0.3])
     x, v = phase()
     particle = Langevin(step_size)(
         anharmonic, particle_at(anharmonic, x, v, 0.0), jax.random.key(0)
@@ -149,8 +151,7 @@ def moved(dynamics, x, v):
 def test_the_generalized_recipes_start_as_the_plain_ones(name):
     options = Options(steps=3, leapfrogs=2, clip_norm=1.0, step_size=0.2)
     plain, general = (
-        eqx.filter_jit(moved)(make(DIM, options, jax.random.key(0)), *phase())
-        for make in PAIRS[name]
+        moved(make(DIM, options, jax.random.key(0)), *phase()) for make in PAIRS[name]
     )
     for a, b in zip(jax.tree.leaves(plain), jax.tree.leaves(general), strict=True):
         np.testing.assert_allclose(a, b, atol=1e-12)
@@ -180,7 +181,7 @@ def test_explicit_maps_that_are_the_plain_ones(step):
     assert not np.allclose(twice[0], plain[0])
 
 
-@pytest.mark.parametrize("latent", [2, 5])
+@pytest.mark.parametrize("latent", [1, 3])
 def test_projections_begin_as_each_others_transpose(latent):
     dynamics = generalized_hmc(DIM, Options(steps=2, latent=latent), jax.random.key(0))
     to_momenta, to_points = dynamics.layers.kick.force.matrix, dynamics.layers.drift.velocity.matrix

@@ -55,9 +55,10 @@ class Metropolis(AbstractDynamics):
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         move_key, accept_key = jax.random.split(key)
         proposal = self.proposal(f, particle, move_key)
-        log_ratio = self._log_joint(proposal) - self._log_joint(particle)
-        # A non-finite proposal compares as False: it is rejected like any other bad one.
-        accept = jnp.log(jax.random.uniform(accept_key, dtype=log_ratio.dtype)) < log_ratio
+        before, after = self._log_joint(particle), self._log_joint(proposal)
+        uniform = jax.random.uniform(accept_key, dtype=after.dtype)
+        # NaN compares as False, so that only plus infinity has to be refused by itself.
+        accept = (jnp.log(uniform) < after - before) & (after < jnp.inf)
         # Staying flips the momentum, without which the kernel would not be reversible.
         stay = eqx.tree_at(lambda p: p.v, particle, -particle.v)
         chosen = jax.tree.map(lambda a, b: jnp.where(accept, a, b), proposal, stay)

@@ -121,7 +121,7 @@ def training_figure(metrics: list[dict[str, Any]], *, title: str = "Training") -
 def save(figure: Figure, path: str | Path) -> None:
     """Write `figure` as a PNG file at 150 dots per inch."""
     with mpl.rc_context(style.RC):
-        figure.savefig(path, format="png", dpi=150)
+        figure.savefig(path, format="png", dpi=150, bbox_inches="tight", pad_inches=0.15)
 
 
 def _overlaid(figure: Figure, data: np.ndarray, samples: np.ndarray, names: list[str]) -> None:

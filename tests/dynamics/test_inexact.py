@@ -1,0 +1,226 @@
+"""The maps that say `exact = False`: the box and the Metropolis step.
+
+The statistical tests use fixed seeds, so they pass or fail for good; the rates they state are
+those at which a correct implementation would fail over the choice of those seeds.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import paramax
+import pytest
+from scipy.special import gamma
+
+from fenchel.dynamics import (
+    RECIPES,
+    AbstractDynamics,
+    Box,
+    Chain,
+    Leapfrog,
+    Metropolis,
+    Options,
+    PerStep,
+    Refresh,
+    Repeat,
+    hmc,
+    particle_at,
+)
+from fenchel.errors import InputError
+
+pytestmark = pytest.mark.usefixtures("x64", "eager")
+
+
+def normal(x):
+    return -0.5 * jnp.sum(x**2)
+
+
+def quartic(x):
+    return -0.25 * jnp.sum(x**4)
+
+
+def start(f, x=(0.5, -1.5), v=(1.0, 0.3)):
+    return particle_at(f, jnp.array(x), jnp.array(v), jnp.array(0.7))
+
+
+class Teleport(AbstractDynamics):
+    """To a given point, whatever the density there."""
+
+    x: jax.Array
+
+    @property
+    def exact(self):
+        return True
+
+    def __call__(self, f, particle, key):
+        return particle.moved(f, self.x, jnp.zeros_like(particle.f))
+
+
+class TestBox:
+    def test_it_clips_and_sees_f_at_the_new_point(self):
+        particle = Box(-1.0, 1.0)(quartic, start(quartic), jax.random.key(0))
+        np.testing.assert_array_equal(particle.x, [0.5, -1.0])
+        np.testing.assert_array_equal(particle.v, jnp.array([1.0, 0.3]))
+        assert particle.f == quartic(particle.x)
+        np.testing.assert_array_equal(particle.score, -(particle.x**3))
+        assert particle.log_q == start(quartic).log_q
+
+    @pytest.mark.parametrize(("low", "high"), [(1.0, 1.0), (2.0, -2.0), (0.0, float("nan"))])
+    def test_an_empty_one_is_refused(self, low, high):
+        with pytest.raises(InputError, match="is empty: give low < high"):
+            Box(low, high)
+
+    def test_the_recipes_use_it(self):
+        options = Options(steps=2, box=(-0.2, 0.2), step_size=1.0)
+        dynamics = paramax.unwrap(hmc(2, options, jax.random.key(0)))
+        particle = dynamics(quartic, start(quartic), jax.random.key(1))
+        assert jnp.all(jnp.abs(particle.x) <= 0.2)
+        assert not dynamics.exact
+
+
+class TestExact:
+    """One inexact part makes the whole inexact."""
+
+    exact = Leapfrog(jnp.array(0.1))
+
+    @pytest.mark.parametrize("part", [Box(-1.0, 1.0), Metropolis(exact)], ids=["box", "metropolis"])
+    def test_an_inexact_part_anywhere(self, part):
+        assert not part.exact
+        assert not Chain([self.exact, part, self.exact]).exact
+        assert not Repeat(part, 2).exact
+        assert not Repeat(self.exact, 2, part).exact
+        assert not PerStep.of([part, part], [Refresh(2)], False).exact
+
+    def test_exact_parts_only(self):
+        assert Chain().exact
+        assert Chain([self.exact, Refresh(2)]).exact
+        assert Repeat(self.exact, 2, Refresh(2)).exact
+        assert PerStep.of([self.exact] * 2, [Refresh(2)], False).exact
+
+    @pytest.mark.parametrize("name", RECIPES)
+    def test_the_recipes_are_exact_by_default(self, name):
+        assert RECIPES[name](2, Options(steps=2), jax.random.key(0)).exact
+
+
+def one_move(proposal, f, seed=0):
+    step = paramax.unwrap(Metropolis(proposal))
+    return step(f, start(f), jax.random.key(seed))
+
+
+class TestMetropolis:
+    def test_a_better_point_is_taken_and_a_hopeless_one_is_not(self):
+        taken = one_move(Teleport(jnp.zeros(2)), quartic)
+        np.testing.assert_array_equal(taken.x, [0.0, 0.0])
+        np.testing.assert_array_equal(taken.v, start(quartic).v)
+        stayed = one_move(Teleport(jnp.full(2, 30.0)), quartic)
+        np.testing.assert_array_equal(stayed.x, start(quartic).x)
+        np.testing.assert_array_equal(stayed.v, -start(quartic).v)  # staying flips the momentum
+        assert stayed.f == start(quartic).f
+        assert (taken.accepted, taken.proposed) == (1, 1)
+        assert (stayed.accepted, stayed.proposed) == (0, 1)
+
+    @pytest.mark.parametrize("bad", [float("nan"), float("inf"), float("-inf")])
+    def test_where_f_is_not_finite_is_never_gone_to(self, bad):
+        def f(x):
+            return jnp.where(x[0] > 5.0, bad, quartic(x))
+
+        particle = one_move(Teleport(jnp.full(2, 6.0)), f)
+        np.testing.assert_array_equal(particle.x, start(f).x)
+        assert particle.accepted == 0
+
+    def test_a_point_that_is_not_finite_is_never_gone_to(self):
+        particle = one_move(Teleport(jnp.array([jnp.nan, 0.0])), quartic)
+        np.testing.assert_array_equal(particle.x, start(quartic).x)
+
+    def test_it_counts_over_steps(self):
+        options = Options(steps=4, leapfrogs=2, metropolis=True, step_size=0.8)
+        dynamics = paramax.unwrap(hmc(2, options, jax.random.key(0)))
+        keys = jax.random.split(jax.random.key(1), 64)
+        particles = jax.vmap(lambda key: dynamics(quartic, start(quartic), key))(keys)
+        np.testing.assert_array_equal(particles.proposed, 4)
+        assert set(particles.accepted.tolist()) >= {1.0, 2.0, 3.0}
+
+    def test_the_precision_counts(self):
+        """λ scales what a change of momentum costs: here from |v|² = 1.09 to zero."""
+
+        class Stop(Teleport):
+            def __call__(self, f, particle, key):
+                return particle.kicked(self.x, jnp.zeros_like(particle.f))
+
+        particle = start(lambda x: 0.0 * jnp.sum(x), v=(0.0, 0.0))
+        faster = Stop(jnp.array([2.0, 0.0]))  # costs 2 λ
+        keys = jax.random.split(jax.random.key(0), 4000)
+        for precision in (0.25, 1.0):
+            step = paramax.unwrap(Metropolis(faster, precision))
+            moves = jax.vmap(lambda key, step=step: step(lambda x: 0.0 * jnp.sum(x), particle, key))
+            rate, exact = jnp.mean(moves(keys).accepted), np.exp(-2.0 * precision)
+            # 4.5 standard errors: fails once in 150,000 runs.
+            assert abs(rate - exact) < 4.5 * np.sqrt(exact * (1 - exact) / 4000)
+
+    @pytest.mark.parametrize("name", ["langevin", "generalized-hmc", "generalized-langevin"])
+    def test_it_is_refused_where_it_would_be_wrong(self, name):
+        with pytest.raises(InputError, match=rf"keep volume, and {name} is not: use it with hmc"):
+            RECIPES[name](2, Options(metropolis=True), jax.random.key(0))
+
+
+def exact_normal(key, n):
+    return jax.random.normal(key, (n, 2))
+
+
+def exact_quartic(key, n):
+    """exp(-x⁴/4): x⁴/4 is Gamma(1/4) distributed."""
+    size_key, sign_key = jax.random.split(key)
+    size = (4 * jax.random.gamma(size_key, 0.25, (n, 2))) ** 0.25
+    return size * jax.random.rademacher(sign_key, (n, 2), size.dtype)
+
+
+# f, exact draws from it, E x² and E x⁴
+TARGETS = {
+    "normal": (normal, exact_normal, 1.0, 3.0),
+    "quartic": (quartic, exact_quartic, 2 * gamma(0.75) / gamma(0.25), 1.0),
+}
+
+
+def moment_z(name, metropolis, n=4000):
+    """z-scores of E x² and E x⁴ after four steps from exact draws with a large step size."""
+    f, exact_draws, second, fourth = TARGETS[name]
+    x_key, v_key, key = jax.random.split(jax.random.key(3), 3)
+    x, v = exact_draws(x_key, n), jax.random.normal(v_key, (n, 2))
+    options = Options(steps=4, metropolis=metropolis, step_size=1.3, clip_norm=4.0)
+    dynamics = paramax.unwrap(hmc(2, options, jax.random.key(0)))
+
+    @jax.vmap
+    def move(x, v, key):
+        return dynamics(f, particle_at(f, x, v, 0.0), key)
+
+    particles = move(x, v, jax.random.split(key, n))
+    if metropolis:
+        assert 0.2 < jnp.sum(particles.accepted) / jnp.sum(particles.proposed) < 0.95
+
+    def z(values, mean):
+        values = np.asarray(values, float).ravel()
+        return (values.mean() - mean) / (values.std() / np.sqrt(values.size))
+
+    return np.array([z(particles.x**2, second), z(particles.x**4, fourth)])
+
+
+@pytest.mark.parametrize("name", TARGETS)
+class TestInvariance:
+    """Two z-scores under 4.5: a correct kernel fails once in about 70,000 runs."""
+
+    def test_with_metropolis_the_target_stays(self, name):
+        assert np.all(np.abs(moment_z(name, metropolis=True)) < 4.5)
+
+    def test_without_it_the_bias_shows(self, name):
+        """The negative control: at this step size leapfrogs alone do not keep the target."""
+        assert np.any(np.abs(moment_z(name, metropolis=False)) > 9.0)
+
+
+def test_gradients_pass_a_rejected_proposal():
+    """A finite gradient of what stays, with respect to f's parameters."""
+
+    def loss(scale):
+        f = lambda x: -scale * jnp.sum(x**4)  # noqa: E731
+        return one_move(Leapfrog(jnp.array(3.0)), f).f
+
+    assert jnp.isfinite(eqx.filter_grad(loss)(jnp.array(0.25)))
