@@ -24,7 +24,6 @@ from torch.nn import functional
 
 SLOPE = 0.2  # of the planar layers' leaky ReLU
 LOG_2PI = math.log(2 * math.pi)
-COMPILED = ("default", "reduce-overhead")  # modes of `torch.compile`; the second has CUDA graphs
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,8 @@ class Dynamics(nn.Module):
 class Twin:
     """Everything that learns, and `iterations` to make it.
 
-    `compile` is a mode of `torch.compile`, for both losses as wholes; None runs eagerly.
+    `compile` is a mode of `torch.compile` ("default", or "reduce-overhead" with CUDA graphs), for
+    draws and losses as wholes; or "parts", for the start and f's own loss only; None runs eagerly.
     """
 
     def __init__(
@@ -121,9 +121,10 @@ class Twin:
                 {"params": list(self.dynamics.parameters()), "lr": sizes.dynamics_rate},
             ]
         )
-        self.value_and_score = self._by_autograd
+        self.value_and_score, self.still_score = self._by_autograd, self._still_by_autograd
         self.sampler_loss, self.potential_loss = self._sampler_loss, self._potential_loss
-        self.mark: Callable[[], None] = lambda: None
+        self.draw_still = self._draw_still
+        self.begin_step: Callable[[], None] = lambda: None
         if compile is not None:
             self._compile(compile)
 
@@ -132,14 +133,13 @@ class Twin:
         for _ in range(count):
             self.potential.requires_grad_(False)
             for _ in range(self.sizes.sampler_steps):
-                self.mark()
-                self._apply(self.sampler_optimiser, self.sampler_loss(*self.noise()))
+                self.begin_step()
+                self._learn(self.sampler_optimiser, self.sampler_loss, *self.noise())
+            self.begin_step()
             points = self.batch()
-            self.mark()
             x, log_rest = self.draw_still(*self.noise())
             self.potential.requires_grad_(True)
-            loss = self.potential_loss(points, x, log_rest)
-            self._apply(self.potential_optimiser, loss)
+            loss = self._learn(self.potential_optimiser, self.potential_loss, points, x, log_rest)
         return loss.item()
 
     def batch(self) -> Tensor:
@@ -160,10 +160,10 @@ class Twin:
         return self._move(x, log_q, noise, self.value_and_score)
 
     @torch.no_grad()
-    def draw_still(self, z: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
+    def _draw_still(self, z: Tensor, noise: Tensor) -> tuple[Tensor, Tensor]:
         """The points and all of their log weights but f, without gradients."""
         x, log_q = self.start(z)
-        x, _, log_rest = self._move(x, log_q, noise, self._still_score)
+        x, _, log_rest = self._move(x, log_q, noise, self.still_score)
         return x, log_rest
 
     def log_weights(self, z: Tensor, noise: Tensor) -> Tensor:
@@ -212,24 +212,29 @@ class Twin:
         return f, score
 
     @torch.enable_grad()
-    def _still_score(self, x: Tensor) -> tuple[Tensor, Tensor]:
+    def _still_by_autograd(self, x: Tensor) -> tuple[Tensor, Tensor]:
         x = x.detach().requires_grad_()
         f = self.potential(x)
         return f.detach(), torch.autograd.grad(f.sum(), x)[0]
 
-    def _apply(self, optimiser: torch.optim.Optimizer, loss: Tensor) -> None:
+    def _learn(self, optimiser: torch.optim.Optimizer, loss: Callable, *inputs: Tensor) -> Tensor:
         optimiser.zero_grad(set_to_none=True)
-        loss.backward()
+        value = loss(*inputs)
+        value.backward()
         optimiser.step()
+        return value.detach()
 
     def _compile(self, mode: str) -> None:
-        self.value_and_score = self._still_score_by_transform = self._by_transform
-        self._still_score = self._by_transform
+        if mode == "parts":  # f itself cannot be: compiled code has no second derivative
+            self.start.compile()
+            self.potential_loss = torch.compile(self._potential_loss)
+            return
+        self.value_and_score = self.still_score = self._by_transform
         self.sampler_loss = torch.compile(self._sampler_loss, mode=mode)
+        self.draw_still = torch.compile(self._draw_still, mode=mode)
         self.potential_loss = torch.compile(self._potential_loss, mode=mode)
-        self.draw_still = torch.compile(self.draw_still, mode=mode)
-        if self.device.type == "cuda":
-            self.mark = torch.compiler.cudagraph_mark_step_begin
+        # CUDA graphs may reuse the memory of what the last step put out only from here on.
+        self.begin_step = torch.compiler.cudagraph_mark_step_begin
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over parameters, by the names that `parameters` has."""

@@ -7,8 +7,7 @@ import fenchel
 
 ROOT = Path(fenchel.__file__).parent
 
-# From the ground up. What shares a floor may not know of its neighbours either, but for the
-# floor of plain values, whose modules are ordered by what they need: nothing of this library's.
+# From the ground up. What shares a floor may not know of its neighbours either.
 FLOORS = (
     ("shapes", "errors", "version"),
     ("parameters", "arrays"),
@@ -20,12 +19,12 @@ FLOORS = (
     ("train",),
     ("evaluate",),
     ("data",),
-    ("report",),
     ("files",),
     ("config",),
     ("build",),
     ("result",),
     ("runs", "saving"),
+    ("report",),  # it reads run folders and fitted models, and never trains
     ("fitting",),
     ("cli",),
 )

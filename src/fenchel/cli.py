@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import numpy as np
 import typer
@@ -43,11 +43,9 @@ def _plain_errors() -> Iterator[None]:
         _fail(str(error), 1)
     except FenchelError as error:
         _fail(str(error), 2)
-    except KeyboardInterrupt:
-        _fail("Interrupted. A run that was being written continues with --resume.", 130)
 
 
-def _fail(message: str, code: int) -> None:
+def _fail(message: str, code: int) -> NoReturn:
     err.print(f"[bold red]Error:[/] {_escaped(message)}", soft_wrap=True)
     sys.exit(code)
 
@@ -108,19 +106,22 @@ def fit(
     from fenchel.report.progress import Bar, Silent
     from fenchel.report.summary import summarise, write_figures
 
-    fitted = fit_model(
-        data,
-        method,
-        potential=potential,
-        dynamics=dynamics,
-        start=start,
-        steps=steps,
-        seed=seed,
-        config=None if config is None else Config.from_file(config),
-        out=out_folder,
-        resume=resume,
-        progress=Silent() if as_json else Bar(err),
-    )
+    try:
+        fitted = fit_model(
+            data,
+            method,
+            potential=potential,
+            dynamics=dynamics,
+            start=start,
+            steps=steps,
+            seed=seed,
+            config=None if config is None else Config.from_file(config),
+            out=out_folder,
+            resume=resume,
+            progress=Silent() if as_json else Bar(err),
+        )
+    except KeyboardInterrupt:
+        _fail(f"Interrupted. Continue with: fenchel fit {data} --out {out_folder} --resume", 130)
     samples = load_samples(data, seed=fitted.config.seed)
     write_figures(fitted, samples, out_folder)
     summary = summarise(fitted, samples)

@@ -10,6 +10,7 @@ from fenchel.result import Fit
 from fenchel.runs import RunFolder
 
 DRAWS = 2_000
+ENOUGH = 400  # effective draws, for log Z to about 5%
 FRESH = 10_000  # points of a toy that the fit has not seen
 SEED_OFFSET = 1_000_003  # far from the seeds that anybody trains with
 
@@ -27,7 +28,8 @@ def summarise(fit: Fit, samples: Samples) -> Summary:
         z = fit.log_partition()
         values.update(log_partition_lower=z.lower, log_partition=z.estimate, ess=z.ess)
         rows.append(("log Z", f"{z.estimate:.4f} ± {z.standard_error:.4f} (bound {z.lower:.4f})"))
-        rows.append(("effective sample size", f"{z.ess:.1%} of {z.draws:,} draws"))
+        verdict = "" if z.ess * z.draws >= ENOUGH else ": too few, do not trust log Z"
+        rows.append(("effective sample size", f"{z.ess:.1%} of {z.draws:,} draws{verdict}"))
         _add_likelihood(fit, samples, values, rows)
     if samples.toy is not None:
         _add_mmd(fit, samples.toy, values, rows)
