@@ -20,18 +20,30 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch needs
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import equinox as eqx
 import jax
+import jax.numpy as jnp
 import numpy as np
+import paramax
 
 from benchmarks.record import RESULTS, provenance, write
 from fenchel.build import build
 from fenchel.config import Config
+from fenchel.data import TOYS, Standardiser
+from fenchel.estimators import FenchelBound, WeightedBound, log_likelihood
+from fenchel.parameters import split
+from fenchel.samplers import Embedding, Truncated
+from fenchel.shapes import Array, Key, Points, Potential, PyTree
 from fenchel.train import Batches
 from fenchel.train.loop import compiled_block
+
+if TYPE_CHECKING:  # PyTorch need not be there
+    from benchmarks.torch_twin import Sizes, Twin
 
 CONFIG = Config().with_values(
     start__kind="planar",
@@ -48,7 +60,7 @@ BLOCK = 100
 TIMED_STEPS = (2, 4, 8, 16, 32, 64)
 MEMORY_STEPS = (4, 8, 16, 32, 64)
 MEMORY_BATCH = 256
-TOLERANCE = 1e-4  # of log weights, in nats, and of gradients, as a fraction of their norm
+TOLERANCE = 1e-4  # of log weights and gradients, as a fraction of the largest
 
 # Who takes part: the mode of torch.compile (None: eager) and the threads (None: PyTorch's own).
 TWINS_CPU = {
@@ -122,7 +134,7 @@ class Torch:
 
         self.threads, self.block = threads or torch.get_num_threads(), block
         device = "cuda" if torch.cuda.is_available() else "cpu"
-        self.twin = Twin(np.asarray(data()), sizes(CONFIG), device, mode)
+        self.twin = Twin(np.array(data()), sizes(CONFIG), device, mode)
 
     def __call__(self) -> int:
         with _threads(self.threads):
@@ -133,32 +145,344 @@ class Torch:
 
 
 def race(seconds: float, with_torch: bool, with_compile: bool) -> dict[str, Any]:
-    """Milliseconds an iteration of everyone who can take part, and why the others cannot."""
-    runners: dict[str, Callable[[], int]] = {"Fenchel": Fenchel(CONFIG)}
-    compile_seconds = {"Fenchel": _compile_seconds(runners["Fenchel"])}
-    missing, checks = {}, {}
+    """Milliseconds an iteration of everyone who takes part, and why the others cannot."""
+    entries = {"Fenchel": {"runner": Fenchel(CONFIG)}}
     twins = TWINS_GPU if jax.default_backend() == "gpu" else TWINS_CPU
     for name, (mode, threads) in twins.items() if with_torch else ():
-        if mode is not None and not with_compile:
-            continue
-        try:
-            runner, checks[name] = _checked(mode, threads)
-            compile_seconds[name] = _compile_seconds(runner)
-            runners[name] = runner
-        except _why_not_compiled(mode) as error:
-            missing[name] = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
-            say(f"{name}: not available ({missing[name]})")
-    rounds: dict[str, list[float]] = {name: [] for name in runners}
+        if mode is None or with_compile:
+            entries[name] = _enter(name, mode, threads)
+    runners = {name: entry.pop("runner") for name, entry in entries.items() if "runner" in entry}
+    for name, runner in runners.items():
+        entries[name] |= {"first_call_seconds": _first_call(name, runner), "rounds": []}
     for _ in range(ROUNDS):
         for name, runner in runners.items():
-            rounds[name].append(_milliseconds(runner, seconds))
-            say(f"{name}: {rounds[name][-1]:.2f} ms an iteration")
-    medians = {name: float(np.median(times)) for name, times in rounds.items()}
-    return {
-        "milliseconds": medians,
-        "rounds": rounds,
-        "ratio": {name: medians[name] / medians["Fenchel"] for name in medians},
-        "compile_seconds": compile_seconds,
-        "not_available": missing,
-        "check": checks,
+            entries[name]["rounds"].append(_milliseconds(runner, seconds))
+            say(f"{name}: {entries[name]['rounds'][-1]:.2f} ms an iteration")
+    for name in runners:
+        entries[name]["milliseconds"] = float(np.median(entries[name]["rounds"]))
+    for name in runners:
+        own = entries["Fenchel"]["milliseconds"]
+        entries[name]["times_fenchel"] = entries[name]["milliseconds"] / own
+    return entries
+
+
+def _enter(name: str, mode: str | None, threads: int | None) -> dict[str, Any]:
+    """A twin that has passed its check; where it cannot be compiled, in parts, or the reason."""
+    say(f"{name}: checking that it does the same work")
+    began = time.perf_counter()
+    try:
+        runner = Torch(mode, threads)
+        with _threads(runner.threads):
+            differences = check_same_work(runner.twin)
+    except Exception as error:
+        if mode is None or isinstance(error, DifferentWorkError):
+            raise
+        reason = f"{type(error).__name__}: {str(error).strip().splitlines()[0]}"
+        say(f"{name}: cannot compile the {'start' if mode == 'parts' else 'whole'} ({reason})")
+        if mode == "parts":
+            return {"not_available": reason}
+        return {"whole_not_available": reason} | _enter(name, "parts", threads)
+    seconds = time.perf_counter() - began
+    return {"runner": runner, "mode": mode, "check": differences, "check_seconds": seconds}
+
+
+def _first_call(name: str, runner: Callable[[], int]) -> float:
+    """What the first call takes beyond the second: compilation, mostly."""
+    times = []
+    for _ in range(2):
+        began = time.perf_counter()
+        runner()
+        times.append(time.perf_counter() - began)
+    say(f"{name}: ready after {times[0]:.1f} s")
+    return max(0.0, times[0] - times[1])
+
+
+def _milliseconds(runner: Callable[[], int], seconds: float) -> float:
+    """An iteration's, over blocks that take about so long together."""
+    count, began = 0, time.perf_counter()
+    while (elapsed := time.perf_counter() - began) < seconds:
+        count += runner()
+    return 1e3 * elapsed / count
+
+
+@contextmanager
+def _threads(count: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    yield
+    torch.set_num_threads(before)
+
+
+# 2. The same work.
+
+
+class DifferentWorkError(Exception):
+    """The twin does not compute what Fenchel does."""
+
+
+def check_same_work(twin: "Twin | None" = None) -> dict[str, float]:
+    """Hold the twin to Fenchel: from the same parameters and the same noise, the same log weights,
+    and the same gradients of the sampler's loss and of f's.
+
+    At the initial parameters, and again at those that 100 iterations lead to. The twin is left
+    with the initial ones. Raises a `DifferentWorkError`; returns the largest differences.
+    """
+    from benchmarks import torch_twin
+
+    twin = twin or torch_twin.Twin(np.array(data()), sizes(CONFIG))
+    fenchel = Fenchel(CONFIG)
+    initial = fenchel.state
+    fenchel()
+    worst: dict[str, float] = {}
+    for state in (fenchel.state, initial):
+        twin.load(by_twin_names(state.potential, state.sampler))
+        points, key = data()[: CONFIG.training.batch], jax.random.key(7)
+        with jax.default_matmul_precision("highest"):  # PyTorch's default
+            wanted = _fenchel_values(state.potential, state.sampler, points, key)
+            noise = _noise(state.sampler, len(points), key)
+        got = twin.values(*map(np.array, (points, *noise)))
+        for part in ("log_weights", "start", "dynamics", "potential"):
+            names = [name for name in wanted if name.split(".")[0] == part]
+            error = max(np.max(np.abs(got[name] - wanted[name])) for name in names)
+            size = max(np.max(np.abs(wanted[name])) for name in names)
+            worst[part] = max(worst.get(part, 0.0), float(error / size))
+    wrong = {name: value for name, value in worst.items() if not value < TOLERANCE}
+    if wrong:
+        raise DifferentWorkError(f"The twin is off by {wrong}, where {TOLERANCE} is allowed.")
+    return worst
+
+
+def sizes(config: Config) -> "Sizes":
+    """The configuration as the twin has it."""
+    from benchmarks.torch_twin import Sizes
+
+    f, training, dynamics = config.potential, config.training, config.dynamics
+    return Sizes(
+        dim=2,
+        width=f.width,
+        depth=f.depth,
+        base_scale=f.base_scale,
+        layers=config.start.layers,
+        steps=dynamics.steps,
+        step_size=dynamics.step_size,
+        clip_norm=dynamics.clip_norm,
+        batch=training.batch,
+        sampler_steps=training.sampler_steps,
+        noise=training.noise,
+        potential_rate=training.potential_rate,
+        start_rate=training.start_rate,
+        dynamics_rate=training.dynamics_rate,
+    )
+
+
+def by_twin_names(potential: PyTree, sampler: PyTree) -> dict[str, Array]:
+    """Fenchel's parameters, or gradients with respect to them, by their names in the twin."""
+    planar = sampler.start.distribution.bijection.bijections[0].bijection.bijections[0]
+    dynamics = sampler.dynamics
+    scales = sampler.start.momentum.scale.args[0], dynamics.between.momentum.scale.args[0]
+    table = {
+        "start.params": planar.params,
+        "dynamics.log_step_sizes": dynamics.layers.step_size.args[0],
+        "dynamics.log_scales": jnp.concatenate([scales[0][None], scales[1]]),
     }
+    for index, layer in enumerate(potential.potential.net.layers):
+        table[f"potential.net.{2 * index}.weight"] = layer.weight
+        table[f"potential.net.{2 * index}.bias"] = layer.bias
+    return table
+
+
+@eqx.filter_jit
+def _fenchel_values(f: Potential, sampler: Embedding, points: Points, key: Key) -> dict[str, Array]:
+    """Log weights and both losses' gradients, by the library's own objects."""
+    sampler_params, sampler_static = split(sampler)
+    f_params, f_static = split(f)
+    # Weights are not tempered here: the twin does not do it.
+    bound = WeightedBound(min_ess=0.0)
+
+    def sampler_loss(params: PyTree):
+        particles, _ = eqx.combine(params, sampler_static).draw(f, points, None, key)
+        return -FenchelBound().log_partition(particles), particles.log_weight
+
+    def potential_loss(params: PyTree):
+        f = eqx.combine(params, f_static)
+        particles, _ = Truncated().draw(sampler, f, points, None, key)
+        return -log_likelihood(paramax.unwrap(f), points, particles, bound)
+
+    grads, log_weights = jax.grad(sampler_loss, has_aux=True)(sampler_params)
+    f_grads = jax.grad(potential_loss)(f_params)
+    return {"log_weights": log_weights} | by_twin_names(f_grads, grads)
+
+
+def _noise(sampler: Embedding, count: int, key: Key) -> tuple[Array, Array]:
+    """The standard normal numbers that `sampler.draw` makes of this key: its keys, replayed."""
+    steps, dim = CONFIG.dynamics.steps, 2
+
+    def one(key: Key) -> tuple[Array, Array]:
+        start_key, move_key = jax.random.split(key)
+        x_key, v_key = jax.random.split(start_key)
+        z = sampler.start.distribution.base_dist.sample(x_key)
+        refreshes = [jax.random.fold_in(k, 0) for k in jax.random.split(move_key, steps)[1:]]
+        return z, jnp.stack([jax.random.normal(k, (dim,)) for k in (v_key, *refreshes)])
+
+    return jax.vmap(one, out_axes=(0, 1))(jax.random.split(key, count))
+
+
+def data() -> Points:
+    """A toy, standardised."""
+    raw = TOYS["8gaussians"].sample(10_000, 1)
+    return jnp.asarray(Standardiser.of(raw).forward(raw), jnp.float32)
+
+
+# 3. Cost and memory against T.
+
+
+def cost_of_steps(seconds: float) -> dict[str, Any]:
+    """Milliseconds an iteration for each T, and the line through them."""
+    runners = {}
+    for steps in TIMED_STEPS:
+        runners[steps] = Fenchel(CONFIG.with_values(dynamics__steps=steps), block=20)
+        _first_call(f"T = {steps}", runners[steps])
+    rounds = [
+        [_milliseconds(runner, seconds / ROUNDS) for runner in runners.values()]
+        for _ in range(ROUNDS)
+    ]
+    times = np.median(rounds, axis=0)
+    slope, intercept = np.polyfit(TIMED_STEPS, times, 1)
+    residuals = times - (intercept + slope * np.array(TIMED_STEPS))
+    r_squared = 1 - np.sum(residuals**2) / np.sum((times - times.mean()) ** 2)
+    say(f"{slope:.3f} ms a step, R² {r_squared:.4f}")
+    return {
+        "milliseconds": dict(zip(TIMED_STEPS, times.tolist(), strict=True)),
+        "rounds": rounds,
+        "milliseconds_a_step": float(slope),
+        "milliseconds_without_steps": float(intercept),
+        "r_squared": float(r_squared),
+    }
+
+
+def memory_of_steps() -> dict[str, Any]:
+    """Bytes that the sampler's gradient needs beyond its inputs and outputs, for each T."""
+    table: dict[str, dict[int, int]] = {}
+    for name, remat in (("kept", False), ("remat", True)):
+        table[name] = {steps: _memory(steps, remat) for steps in MEMORY_STEPS}
+        say(f"memory, {name}: {table[name]}")
+    first, last = MEMORY_STEPS[0], MEMORY_STEPS[-1]
+    return {
+        "batch": MEMORY_BATCH,
+        "bytes": table,
+        "growth": {name: row[last] / row[first] for name, row in table.items()},
+        "bytes_a_step": {
+            name: (row[last] - row[first]) / (last - first) for name, row in table.items()
+        },
+    }
+
+
+def _memory(steps: int, remat: bool) -> int:
+    config = CONFIG.with_values(dynamics__steps=steps, dynamics__remat=remat)
+    potential, sampler, maxmin = build(config, 2)
+    params, static = split(sampler)
+
+    def loss(params: PyTree, points: Points, key: Key) -> Array:
+        particles, _ = eqx.combine(params, static).draw(potential, points, None, key)
+        return -maxmin.dual.log_partition(particles)
+
+    inputs = params, data()[:MEMORY_BATCH], jax.random.key(0)
+    compiled = jax.jit(jax.value_and_grad(loss)).lower(*inputs).compile()
+    return compiled.memory_analysis().temp_size_in_bytes
+
+
+def as_markdown(result: dict[str, Any]) -> str:
+    about, race, steps, memory = (result[k] for k in ("provenance", "race", "steps", "memory"))
+    busy = "" if result["load_before"] < 0.5 * result["cores"] else " **The machine was busy.**"
+    lines = [
+        "# Speed",
+        "",
+        f"Commit {about['commit']}, {about['device']}, {about['cpu']} ({result['cores']} cores), "
+        + ", ".join(f"{name} {number}" for name, number in about["packages"].items())
+        + f". Made by `python -m benchmarks.speed`; load before it {result['load_before']:.1f}."
+        + busy,
+        "",
+        *_race_lines(race),
+        "",
+        *_steps_lines(steps),
+        "",
+        *_memory_lines(memory),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _race_lines(race: dict[str, Any]) -> list[str]:
+    others = {n: e["times_fenchel"] for n, e in race.items() if n != "Fenchel" and "rounds" in e}
+    lines = [
+        "## One iteration",
+        "",
+        "f a 3 x 128 SiLU net, 10 planar layers, 5 HMC steps; 5 sampler steps and 1 of f; batch "
+        f"{CONFIG.training.batch}, float32, d = 2. Medians of {ROUNDS} rounds taken in turns in "
+        "one process, each library with its own defaults for precision. ",
+    ]
+    if others:
+        best = min(others, key=others.__getitem__)
+        off = max(max(entry.get("check", {"": 0.0}).values()) for entry in race.values())
+        lines[-1] += (
+            f"**Fenchel is {others[best]:.1f} times as fast as the fastest twin ({best}).** "
+            "From the same parameters and noise, log weights and all gradients of the twins agree "
+            f"with Fenchel's to {off:.0e}; the twins have no guard, averages, tempering or health "
+            "record."
+        )
+    lines += [
+        "",
+        "| | ms an iteration | iterations a second | time relative to Fenchel | compilation, s |",
+        "|---|---|---|---|---|",
+    ]
+    for name, entry in race.items():
+        if "rounds" not in entry:
+            lines.append(f"| {name} | not available: {entry['not_available']} | | | |")
+            continue
+        ms, compilation = entry["milliseconds"], entry["first_call_seconds"]
+        if entry.get("mode"):
+            compilation += entry["check_seconds"]
+        whole = " (in parts)" if entry.get("mode") == "parts" else ""
+        lines.append(
+            f"| {name}{whole} | {ms:.2f} | {1e3 / ms:.1f} | {entry['times_fenchel']:.2f} "
+            f"| {compilation:.1f} |"
+        )
+    return lines
+
+
+def _steps_lines(steps: dict[str, Any]) -> list[str]:
+    times = steps["milliseconds"]
+    return [
+        "## Time against the number of HMC steps",
+        "",
+        f"{steps['milliseconds_a_step']:.3f} ms for one step more, R² {steps['r_squared']:.4f}, "
+        f"{steps['milliseconds_without_steps']:.2f} ms for all the rest.",
+        "",
+        "| T | " + " | ".join(map(str, times)) + " |",
+        "|---|" + "---|" * len(times),
+        "| ms an iteration | " + " | ".join(f"{ms:.2f}" for ms in times.values()) + " |",
+    ]
+
+
+def _memory_lines(memory: dict[str, Any]) -> list[str]:
+    kept, remat = memory["bytes"]["kept"], memory["bytes"]["remat"]
+    growth, each = memory["growth"], memory["bytes_a_step"]
+    kib = lambda row: " | ".join(f"{size / 1024:,.0f}" for size in row.values())  # noqa: E731
+    return [
+        "## Memory of the sampler's gradient against the number of HMC steps",
+        "",
+        f"Batch {memory['batch']}; XLA's temporary buffers, in KiB. From T = {MEMORY_STEPS[0]} to "
+        f"{MEMORY_STEPS[-1]} they grow {growth['kept']:.1f} times, and {growth['remat']:.2f} times "
+        f"with rematerialisation: {each['kept'] / 1024:,.0f} and {each['remat'] / 1024:,.1f} KiB "
+        "a step.",
+        "",
+        "| T | " + " | ".join(map(str, kept)) + " |",
+        "|---|" + "---|" * len(kept),
+        f"| all kept | {kib(kept)} |",
+        f"| `remat` | {kib(remat)} |",
+    ]
+
+
+if __name__ == "__main__":
+    main()

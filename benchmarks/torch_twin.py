@@ -16,6 +16,7 @@ the health of each iteration.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -52,8 +53,7 @@ class Potential(nn.Module):
     def __init__(self, sizes: Sizes):
         super().__init__()
         widths = [sizes.dim, *[sizes.width] * sizes.depth]
-        hidden = zip(widths, widths[1:], strict=False)
-        layers = [layer for a, b in hidden for layer in (nn.Linear(a, b), nn.SiLU())]
+        layers = [layer for a, b in pairwise(widths) for layer in (nn.Linear(a, b), nn.SiLU())]
         self.net = nn.Sequential(*layers, nn.Linear(sizes.width, 1))
         self.inverse_variance = sizes.base_scale**-2
         self.constant = sizes.dim * (math.log(sizes.base_scale) + 0.5 * LOG_2PI)
@@ -235,6 +235,23 @@ class Twin:
         self.potential_loss = torch.compile(self._potential_loss, mode=mode)
         # CUDA graphs may reuse the memory of what the last step put out only from here on.
         self.begin_step = torch.compiler.cudagraph_mark_step_begin
+
+    def values(self, points: np.ndarray, z: np.ndarray, noise: np.ndarray) -> dict[str, np.ndarray]:
+        """Log weights and gradients with this noise, by the functions that learning uses."""
+        points, z, noise = (torch.as_tensor(a, device=self.device) for a in (points, z, noise))
+        parameters = self.parameters()
+        for parameter in parameters.values():
+            parameter.grad = None
+        self.potential.requires_grad_(False)
+        self.begin_step()
+        self.sampler_loss(z, noise).backward()
+        x, log_rest = (a.clone() for a in self.draw_still(z, noise))
+        self.potential.requires_grad_(True)
+        self.potential_loss(points, x, log_rest).backward()
+        with torch.no_grad():
+            values = {"log_weights": self.potential(x) + log_rest}
+        values |= {name: parameter.grad for name, parameter in parameters.items()}
+        return {name: value.cpu().numpy() for name, value in values.items()}
 
     def load(self, arrays: dict[str, np.ndarray]) -> None:
         """Take over parameters, by the names that `parameters` has."""

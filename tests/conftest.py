@@ -14,10 +14,3 @@ def x64():
     jax.config.update("jax_enable_x64", True)
     yield
     jax.config.update("jax_enable_x64", before)
-
-
-@pytest.fixture
-def eager():
-    """Operation by operation: a small program that runs once takes far longer to compile."""
-    with jax.disable_jit():
-        yield

@@ -55,7 +55,8 @@ def build(
     if dynamics is None:
         dynamics = build_dynamics(config.dynamics.kind, config.dynamics, dim, keys[2])
     if start is None:
-        latent = _latents(config.dynamics.kind, config.dynamics, dim)[0]
+        own = config.dynamics.kind == CUSTOM  # of an unknown momentum: taken to be the data's
+        latent = dim if own else _latents(config.dynamics.kind, config.dynamics, dim)[0]
         precision, scale = config.dynamics.precisions[0], config.potential.base_scale or 1.0
         start = build_start(config.start, dim, latent, precision, scale, keys[1])
     sampler = Embedding(start, dynamics, config.dynamics.precisions[-1])

@@ -14,6 +14,7 @@ from fenchel.build import CUSTOM, Parts, build
 from fenchel.config import Config
 from fenchel.data import Samples, Standardiser, load_samples
 from fenchel.dynamics import AbstractDynamics
+from fenchel.errors import InputError
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
@@ -55,6 +56,8 @@ def fit(
     **Returns:** a `Fit`.
     """
     folder = None if out is None else RunFolder(Path(out))
+    if resume and folder is None:
+        raise InputError("There is no run to resume: give its folder as `out`.")
     if config is None:
         resumed = folder.read_record()["config"] if resume and folder else {}
         config = Config.from_dict(resumed)
@@ -81,7 +84,7 @@ def _train(
     watcher: Watcher,
 ) -> Fit:
     standardiser = Standardiser.of(samples.x)
-    data = jnp.asarray(standardiser.forward(samples.x), jnp.float32)
+    data = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
     parts = build(config, data.shape[1], **own)
     state = parts.maxmin.init(parts.potential, parts.sampler, data, jax.random.key(config.seed))
     if folder is not None and resume:
@@ -138,7 +141,8 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
         row["ess"] = None
     for name in ("lag", "trust", "potential_grad_norm", "sampler_grad_norm"):
         row[name] = _mean(getattr(info, name))
-    row["learning_rate"] = float(info.learning_rate[-1])
+    row["potential_rate"] = float(info.potential_rate[-1])
+    row["sampler_rate"] = float(info.sampler_rate[-1])
     row["iterations_per_second"] = length / seconds
     row["events"] = _events(info, block.iteration - length)
     row["skipped"] = sum(event["dropped"] for event in row["events"])
@@ -153,20 +157,13 @@ def _mean(values: np.ndarray) -> float | None:
 def _events(info: Info, first: int) -> list[dict[str, Any]]:
     """One event for each iteration in which the guard dropped a step of the potential's or the
     sampler's."""
-    events = []
-    for who, dropped in (
-        ("potential", info.dropped_potential),
-        ("sampler", info.dropped_sampler),
-    ):
+    events: list[dict[str, Any]] = []
+    for who in ("potential", "sampler"):
+        dropped, rate = getattr(info, f"dropped_{who}"), getattr(info, f"{who}_rate")
         for index in np.flatnonzero(dropped):
-            events.append(
-                {
-                    "iteration": first + int(index) + 1,
-                    "who": who,
-                    "dropped": int(dropped[index]),
-                    "learning_rate": float(info.learning_rate[index]),
-                }
-            )
+            when, how_many = first + int(index) + 1, int(dropped[index])
+            how = {"dropped": how_many, "learning_rate": float(rate[index])}
+            events.append({"iteration": when, "who": who, **how})
     return sorted(events, key=lambda event: event["iteration"])
 
 

@@ -20,7 +20,8 @@ from fenchel.samplers import AbstractSampler
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
 POOL = 8  # candidates for each corrected draw
-CHUNK = 2_048  # corrected draws at a time
+CHUNK = 2_048  # draws at a time
+PARTITION_CHUNKS = 16  # of them, for log Z
 
 
 class LogPartition(NamedTuple):
@@ -57,7 +58,7 @@ class Fit:
     def potential(self, x: ArrayLike) -> np.ndarray:
         """f at each row of x: the unnormalised log density."""
         z = self.standardiser.forward(as_rows(x))
-        return np.asarray(_values(self.f, jnp.asarray(z, jnp.float32)), np.float64)
+        return np.asarray(_values(self.f, jnp.asarray(z, jnp.result_type(float))), np.float64)
 
     def log_density(self, x: ArrayLike) -> np.ndarray:
         """The normalised log density at each row of x, with log Z by `log_partition`."""
@@ -80,10 +81,10 @@ class Fit:
             corrected = self.sampler.exact
         if corrected:
             self._require_density("Corrected samples")
+        # Whole chunks, whatever n: the pool is never small, and nothing compiles twice.
         keys = jax.random.split(jax.random.key(seed), -(-n // CHUNK))
-        chunk = min(n, CHUNK)
         draw = _resampled if corrected else _raw
-        chunks = [np.asarray(draw(self._drawing, chunk, key), np.float64) for key in keys]
+        chunks = [np.asarray(draw(self._drawing, CHUNK, key), np.float64) for key in keys]
         return self.standardiser.inverse(np.concatenate(chunks)[:n])
 
     def save(self, path: Any) -> None:
@@ -99,7 +100,7 @@ class Fit:
     @cached_property
     def _log_partition(self) -> LogPartition:
         self._require_density("The partition function")
-        keys = jax.random.split(jax.random.key(self.config.seed), 16)
+        keys = jax.random.split(jax.random.key(self.config.seed), PARTITION_CHUNKS)
         log_w = jnp.concatenate([_log_weights(self._drawing, CHUNK, key) for key in keys])
         weights = np.exp(np.asarray(log_w - jnp.max(log_w), np.float64))
         jacobian = self.standardiser.log_scale

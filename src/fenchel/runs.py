@@ -84,7 +84,8 @@ class RunFolder:
             )
         try:
             record = json.loads(self.config_file.read_text(encoding="utf-8"))
-            if record["format"] != FORMAT or not isinstance(record["config"], dict):
+            parts = (record["config"], record["data"])
+            if record["format"] != FORMAT or not all(isinstance(part, dict) for part in parts):
                 raise KeyError("format")
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(
@@ -95,7 +96,9 @@ class RunFolder:
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl; one that a kill cut short is left out."""
-        rows = []
+        rows: list[dict[str, Any]] = []
+        if not self.metrics_file.is_file():
+            return rows
         for line in self.metrics_file.read_text(encoding="utf-8").splitlines():
             try:
                 rows.append(json.loads(line))

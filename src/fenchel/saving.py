@@ -97,7 +97,8 @@ def _read_description(folder: Path) -> dict[str, Any]:
             raise KeyError("format")
         numbers = [*description["mean"], *description["scale"], description["points"]]
         complete = all(isinstance(number, int | float) for number in numbers)
-        if not complete or len(description["columns"]) != len(description["mean"]):
+        lengths = {len(description[name]) for name in ("columns", "mean", "scale")}
+        if not complete or len(lengths) != 1 or not {"name", "config"} <= description.keys():
             raise ValueError("columns")
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise InputError(

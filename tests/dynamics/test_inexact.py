@@ -28,7 +28,7 @@ from fenchel.dynamics import (
 )
 from fenchel.errors import InputError
 
-pytestmark = pytest.mark.usefixtures("x64", "eager")
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 def normal(x):
@@ -136,7 +136,7 @@ class TestMetropolis:
         options = Options(steps=4, leapfrogs=2, metropolis=True, step_size=0.8)
         dynamics = paramax.unwrap(hmc(2, options, jax.random.key(0)))
         keys = jax.random.split(jax.random.key(1), 64)
-        particles = jax.vmap(lambda key: dynamics(quartic, start(quartic), key))(keys)
+        particles = jax.jit(jax.vmap(lambda key: dynamics(quartic, start(quartic), key)))(keys)
         np.testing.assert_array_equal(particles.proposed, 4)
         assert set(particles.accepted.tolist()) >= {1.0, 2.0, 3.0}
 
@@ -187,6 +187,7 @@ def moment_z(name, metropolis, n=4000):
     options = Options(steps=4, metropolis=metropolis, step_size=1.3, clip_norm=4.0)
     dynamics = paramax.unwrap(hmc(2, options, jax.random.key(0)))
 
+    @jax.jit
     @jax.vmap
     def move(x, v, key):
         return dynamics(f, particle_at(f, x, v, 0.0), key)

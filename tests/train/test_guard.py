@@ -127,12 +127,13 @@ def step():
 def test_an_iteration_that_is_bad_throughout_leaves_everything(step, value):
     before, iterate = step
     after, info = iterate(before, bad=(0, 1, 2), value=value)
-    changed = {"guard", "iteration"}
+    changed = {"potential_guard", "sampler_guard", "iteration"}
     for name in before._fields:
         assert same_bits(getattr(before, name), getattr(after, name)) == (name not in changed), name
     assert after.iteration == before.iteration + 1
-    assert (info.dropped_potential, info.dropped_sampler, info.streak) == (1, 2, 3)
-    assert info.learning_rate == after.guard.rate == before.guard.rate * 0.5**3
+    assert (info.dropped_potential, info.dropped_sampler, info.streak) == (1, 2, 2)
+    assert info.potential_rate == after.potential_guard.rate == before.potential_guard.rate * 0.5
+    assert info.sampler_rate == after.sampler_guard.rate == before.sampler_guard.rate * 0.5**2
 
 
 def test_a_bad_batch_of_the_potential_leaves_the_potential(step):
@@ -154,19 +155,29 @@ def test_a_bad_batch_of_the_sampler_costs_one_of_its_steps(step):
         assert not same_bits(getattr(before, name), getattr(after, name)), name
     assert not same_bits(good.sampler, after.sampler)
     assert all_finite(tuple(after[:6]))
-    assert after.guard.rate == pytest.approx(0.5 * 1.001**2, rel=1e-6)
+    assert after.sampler_guard.rate == pytest.approx(0.5 * 1.001, rel=1e-6)
+    assert after.potential_guard.rate == 1
+
+
+def test_good_steps_of_the_sampler_do_not_hide_a_stuck_potential(step):
+    state, iterate = step
+    for count in range(1, 4):
+        state, info = iterate(state, bad=(2,))
+        assert info.streak == count
+    assert (state.potential_guard.rate, state.sampler_guard.rate) == (0.5**3, 1)
 
 
 def test_training_goes_on_after_bad_iterations(step):
     state, iterate = step
     for _ in range(3):
         state, _ = iterate(state, bad=(0, 1, 2))
-    held, low = state, float(state.guard.rate)
-    assert low == 0.5**9
+    held, low = state, float(state.potential_guard.rate)
+    assert (low, float(state.sampler_guard.rate)) == (0.5**3, 0.5**6)
     for _ in range(10):
         state, info = iterate(state)
         assert (info.dropped_potential, info.dropped_sampler, info.streak) == (0, 0, 0)
         assert all_finite(tuple(state[:6]))
-    assert state.guard.rate == pytest.approx(low * 1.001**30, rel=1e-5)
+    assert state.potential_guard.rate == pytest.approx(low * 1.001**10, rel=1e-5)
+    assert state.sampler_guard.rate == pytest.approx(low**2 * 1.001**20, rel=1e-5)
     assert not same_bits(held.potential, state.potential)
     assert not same_bits(held.averages, state.averages)

@@ -47,17 +47,14 @@ def fitted(x, potential, seed: int = 0) -> fx.Fit:
 
 
 def check_log_partition(fit: fx.Fit) -> None:
-    """Importance sampling against the closed form: within 4.5 standard errors, 1 in 10⁵ fails.
-
-    The negative control is the raw mean of the log weights, which is only a bound.
-    """
+    """Importance sampling against the closed form: within 4.5 standard errors, 1 in 10⁵ fails."""
     exact = float(fit.f.log_partition()) + fit.standardiser.log_scale
     found = fit.log_partition()
     assert found.standard_error < 0.01
     assert abs(found.estimate - exact) < 4.5 * found.standard_error
-    assert found.lower < exact - 4.5 * found.standard_error
+    assert found.lower < exact + 4.5 * found.standard_error
     assert found.draws == 16 * 2048
-    assert 0.2 < found.ess < 1
+    assert 0.2 < found.ess <= 1
 
 
 @pytest.fixture(scope="module")
@@ -68,7 +65,7 @@ def diagonal():
 
 
 def test_diagonal_gaussian(diagonal):
-    x, far, fit = diagonal
+    _, far, fit = diagonal
     # In standard units the estimate is mean 0 and precision 1 in each coordinate.
     mean_error, log_precision_error = ROWS**-0.5, (2 / ROWS) ** 0.5
     assert np.abs(fit.f.mean).max() < mean_error
@@ -104,3 +101,6 @@ def test_full_gaussian():
     # The identity, where it started, is far off: correlations were learnt.
     assert (np.abs(np.eye(3) - precision) > 5 * error).any()
     check_log_partition(fit)
+    # Negative control: the mean of the log weights is only a bound, and here not a tight one.
+    found, exact = fit.log_partition(), float(fit.f.log_partition()) + fit.standardiser.log_scale
+    assert found.lower < exact - 10 * found.standard_error

@@ -93,6 +93,6 @@ def describe_event(event: dict[str, Any]) -> str:
     """An event of the guard in words."""
     return (
         f"iteration {event['iteration']}: {event['dropped']} non-finite step(s) of the "
-        f"{event['who']} dropped, last good state kept, learning rates now at "
+        f"{event['who']} dropped, last good state kept, its learning rate now at "
         f"{event['learning_rate']:.3g} of what was asked"
     )

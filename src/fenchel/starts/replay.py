@@ -49,6 +49,7 @@ class Replay(AbstractStart):
     def remember(self, state: Buffer, x: Points) -> Buffer:
         slots = (state.cursor + jnp.arange(x.shape[0])) % self.capacity
         # A particle that ran off must not be met again.
-        kept = jnp.where(jnp.isfinite(x), x, state.points[slots])
+        whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)
+        kept = jnp.where(whole, x, state.points[slots])
         cursor = (state.cursor + x.shape[0]) % self.capacity
         return Buffer(state.points.at[slots].set(kept), cursor.astype(state.cursor.dtype))

@@ -48,7 +48,7 @@ def run(
 ) -> Generator[Block, None, None]:
     """Train until iteration `steps`, handing out each block as it ends.
 
-    Raises a `DivergenceError` when the guard's patience is over; the state last handed out is good.
+    Raises a `DivergenceError` when a guard's patience is over; the state last handed out is good.
     """
     iteration = int(state.iteration)
     while iteration < steps:
@@ -56,19 +56,20 @@ def run(
         state, info = compiled_block(maxmin, state, batches, length)
         info = jax.tree.map(np.asarray, info)
         iteration += length
+        yield Block(state, info, iteration)  # before the check: what happened is to be recorded
         check_health(maxmin, info, iteration)
-        yield Block(state, info, iteration)
 
 
 def check_health(maxmin: MaxMin, info: Info, iteration: int) -> None:
     """Stop a run whose steps are no longer finite."""
     worst = int(np.max(info.streak))
     if worst >= maxmin.guard.patience:
-        who = "the potential" if info.dropped_potential[-1] else "the sampler"
+        who = "potential" if info.dropped_potential[-1] else "sampler"
+        rate = getattr(info, f"{who}_rate")[-1]
         raise DivergenceError(
-            f"Training stopped at iteration {iteration}: {worst} steps in a row were not finite, "
-            f"lastly those of {who}, though the learning rates were backed off to "
-            f"{float(info.learning_rate[-1]):.1e} of what was asked. None of them was applied. "
-            "Try smaller learning rates, a smaller dynamics step size, or a tighter clip on the "
-            "score; if f is your own, check that it is finite and smooth wherever samples may go."
+            f"Training stopped at iteration {iteration}: {worst} steps of the {who} in a row were "
+            f"not finite, though its learning rate was backed off to {float(rate):.1e} of what was "
+            "asked. None of them was applied. Try smaller learning rates, a smaller dynamics step "
+            "size, or a tighter clip on the score; if f is your own, check that it is finite and "
+            "smooth wherever samples may go."
         )

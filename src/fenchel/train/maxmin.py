@@ -28,7 +28,7 @@ from fenchel.parameters import learnt, split
 from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
-from fenchel.train.guard import Guard, GuardState, Outcome, keep_if
+from fenchel.train.guard import Guard, Outcome, keep_if
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait, energy_lag, weight_lag
 
@@ -102,6 +102,7 @@ class MaxMin(eqx.Module):
             self._sampler_optimiser().init(learnt(sampler)),
             sampler.init(data, state_key),
             self.guard.init(),
+            self.guard.init(),
             jnp.zeros((), jnp.int32),
             run_key,
         )
@@ -118,7 +119,7 @@ class MaxMin(eqx.Module):
         state = state._replace(
             averages=keep_if(good, moved, state.averages), iteration=state.iteration + 1
         )
-        return state, _info(state.guard, health, outcome, sampler_outcomes)
+        return state, _info(state, health, outcome, sampler_outcomes)
 
     def _learn_sampler(
         self, state: TrainState, batches: Array, key: Key
@@ -144,14 +145,14 @@ class MaxMin(eqx.Module):
             )
             return (params, memory, sampler_state, guard), outcome
 
-        carry = (params, state.sampler_memory, state.sampler_state, state.guard)
+        carry = (params, state.sampler_memory, state.sampler_state, state.sampler_guard)
         keys = jax.random.split(key, batches.shape[0])
         (params, memory, sampler_state, guard), outcomes = lax.scan(one, carry, (batches, keys))
         state = state._replace(
             sampler=eqx.combine(params, static),
             sampler_memory=memory,
             sampler_state=sampler_state,
-            guard=guard,
+            sampler_guard=guard,
         )
         return state, outcomes
 
@@ -179,7 +180,7 @@ class MaxMin(eqx.Module):
         lag = self._lag(state, batch, particles)
         trust = self.wait.trust(lag, batch.shape[-1])
         params, memory, guard, outcome = self.guard.step(
-            state.guard,
+            state.potential_guard,
             self.potential_optimiser,
             total,
             grads,
@@ -191,7 +192,7 @@ class MaxMin(eqx.Module):
             potential=eqx.combine(params, static),
             potential_memory=memory,
             sampler_state=sampler_state,
-            guard=guard,
+            potential_guard=guard,
         )
         return state, outcome, Health(particles, value, lag, trust)
 
@@ -218,7 +219,7 @@ def _part(sampler: PyTree) -> PyTree:
     )
 
 
-def _info(guard: GuardState, health: Health, outcome: Outcome, sampler: Outcome) -> Info:
+def _info(state: TrainState, health: Health, outcome: Outcome, sampler: Outcome) -> Info:
     particles, log_w = health.particles, health.particles.log_weight
     return Info(
         log_likelihood=health.log_likelihood,
@@ -227,11 +228,13 @@ def _info(guard: GuardState, health: Health, outcome: Outcome, sampler: Outcome)
         ess=effective_sample_size(log_w),
         potential_grad_norm=outcome.grad_norm,
         sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
-        learning_rate=guard.rate,
+        potential_rate=state.potential_guard.rate,
+        sampler_rate=state.sampler_guard.rate,
         lag=health.lag,
         trust=health.trust,
         acceptance=jnp.sum(particles.accepted) / jnp.sum(particles.proposed),
         dropped_potential=outcome.dropped.astype(jnp.int32),
         dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
-        streak=guard.streak,
+        # Each has its own: good steps of the one must not hide that the other is stuck.
+        streak=jnp.maximum(state.potential_guard.streak, state.sampler_guard.streak),
     )

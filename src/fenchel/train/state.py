@@ -19,7 +19,8 @@ class TrainState(NamedTuple):
     potential_memory: PyTree  # the optimisers' states
     sampler_memory: PyTree
     sampler_state: PyTree
-    guard: GuardState
+    potential_guard: GuardState
+    sampler_guard: GuardState
     iteration: Array
     key: Key
 
@@ -38,10 +39,11 @@ class Info(NamedTuple):
     ess: Scalar  # effective sample size of the importance weights, as a fraction
     potential_grad_norm: Scalar
     sampler_grad_norm: Scalar
-    learning_rate: Scalar  # the guard's factor on the learning rates
+    potential_rate: Scalar  # the guards' factors on the learning rates
+    sampler_rate: Scalar
     lag: Scalar  # how far the sampler is behind, in nats
     trust: Scalar  # the factor on the potential's step that follows from it
     acceptance: Scalar  # of Metropolis proposals; NaN where there are none
     dropped_potential: Array  # how many steps the guard dropped in this iteration
     dropped_sampler: Array
-    streak: Array  # how many in a row by now
+    streak: Array  # how many in a row by now, of the one that is worse off

@@ -1,0 +1,242 @@
+"""The command line as its users meet it: what works, and what each mistake is answered with."""
+
+import json
+import shutil
+import sys
+
+import numpy as np
+import pytest
+
+from fenchel import cli
+
+TINY = """
+[potential]
+width = 8
+depth = 1
+[start]
+kind = "coupling"
+layers = 1
+width = 8
+depth = 1
+[dynamics]
+steps = 1
+[training]
+steps = 20
+batch = 16
+block = 10
+checkpoint_every = 10
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("cli")
+
+
+@pytest.fixture(scope="module")
+def tiny(folder):
+    path = folder / "tiny.toml"
+    path.write_text(TINY)
+    return path
+
+
+def call(monkeypatch, *arguments):
+    """The exit code of `fenchel ARGUMENTS`."""
+    monkeypatch.setattr(sys, "argv", ["fenchel", *map(str, arguments)])
+    with pytest.raises(SystemExit) as stop:
+        cli.main()
+    return stop.value.code or 0
+
+
+@pytest.fixture(scope="module")
+def run(folder, tiny):
+    """One small run of three columns, shared by the tests that only read it."""
+    table = folder / "data.csv"
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    np.savetxt(table, rows, delimiter=",", header="a,b,c", comments="")
+    with pytest.MonkeyPatch.context() as patch:
+        assert call(patch, "fit", table, "--out", folder / "run", "--config", tiny) == 0
+    return folder / "run"
+
+
+def test_a_run_holds_what_it_should(run):
+    names = {path.name for path in run.iterdir()}
+    expected = {"config.json", "metrics.jsonl", "checkpoints", "model.json", "model.safetensors"}
+    assert expected | {"figures"} == names
+    figures = {path.name for path in (run / "figures").iterdir()}
+    assert figures == {"samples.png", "density.png", "training.png"}
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["iteration"] for row in rows] == [10, 20]
+    assert all(row["events"] == [] for row in rows)
+
+
+def test_fit_prints_json_where_a_machine_reads(monkeypatch, capsys, tmp_path, tiny):
+    code = call(
+        monkeypatch, "fit", "moons", "--out", tmp_path / "r", "--config", tiny, "--json",
+        "--seed", 3,
+    )  # fmt: skip
+    printed = json.loads(capsys.readouterr().out)
+    assert code == 0
+    assert {"log_partition", "ess", "mmd_corrected_z", "true_log_likelihood"} <= printed.keys()
+    assert json.loads((tmp_path / "r" / "config.json").read_text())["config"]["seed"] == 3
+
+
+def test_fit_shows_a_table(monkeypatch, capsys, tmp_path, tiny):
+    call(monkeypatch, "fit", "moons", "--out", tmp_path / "r", "--config", tiny)
+    shown = capsys.readouterr().out
+    assert "effective sample size" in shown
+    assert "z =" in shown
+
+
+@pytest.mark.parametrize("ending", [".npy", ".npz", ".csv"])
+def test_samples_and_scores_round_trip_through_files(monkeypatch, tmp_path, run, ending):
+    samples, scores = tmp_path / f"samples{ending}", tmp_path / f"scores{ending}"
+    assert call(monkeypatch, "sample", run, "-n", 50, "--out", samples) == 0
+    assert call(monkeypatch, "score", run, samples, "--out", scores) == 0
+    read = {
+        ".npy": np.load,
+        ".npz": lambda path: np.load(path)["x"],
+        ".csv": lambda path: np.loadtxt(path, delimiter=",", skiprows=1),
+    }[ending]
+    assert read(samples).shape == (50, 3)
+    assert np.isfinite(read(scores)).all()
+    assert read(scores).size == 50
+
+
+def test_samples_are_printed_without_a_file(monkeypatch, capsys, run):
+    assert call(monkeypatch, "sample", run, "-n", 3, "--raw") == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "a,b,c"
+    assert len(lines) == 4
+
+
+def test_a_single_row_can_be_scored(monkeypatch, capsys, tmp_path, run):
+    np.save(tmp_path / "one.npy", np.zeros((1, 3)))
+    code = call(
+        monkeypatch, "score", run, tmp_path / "one.npy", "--out", tmp_path / "s.npy", "--json"
+    )
+    assert code == 0
+    assert json.loads(capsys.readouterr().out)["rows"] == 1
+
+
+def test_resume_finishes_what_is_there(monkeypatch, tmp_path, run, folder):
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    shutil.rmtree(copy / "checkpoints" / "20")
+    (copy / "model.safetensors").unlink()
+    assert call(monkeypatch, "fit", folder / "data.csv", "--out", copy, "--resume") == 0
+    assert (copy / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+
+
+def test_datasets_and_version(monkeypatch, capsys):
+    assert call(monkeypatch, "datasets", "--json") == 0
+    assert len(json.loads(capsys.readouterr().out)) == 16
+    assert call(monkeypatch, "datasets") == 0
+    assert "swissroll" in capsys.readouterr().out
+    assert call(monkeypatch, "--version") == 0
+    assert capsys.readouterr().out.startswith("fenchel ")
+
+
+def refused(monkeypatch, capsys, *arguments):
+    """The message of a refused command, which must be one sentence or two and no traceback."""
+    assert call(monkeypatch, *arguments) == 2
+    message = capsys.readouterr().err
+    assert message.startswith("Error: ")
+    assert "Traceback" not in message
+    assert len(message.strip().splitlines()) == 1
+    return message
+
+
+BAD_TABLES = {
+    "nan": ("a,b\n1,2\n3,nan\n5,6\n", "row 2 of column 'b'"),
+    "infinite": ("a,b\n1,2\ninf,1\n5,6\n", "row 2 of column 'a'"),
+    "empty": ("a,b\n", "empty"),
+    "one row": ("a,b\n1,2\n", "single row"),
+    "constant": ("a,b\n1,2\n1,3\n1,4\n", "'a' is constant"),
+    "words": ("a,b\n1,x\n2,y\n3,z\n", "'b'"),
+}
+
+
+@pytest.mark.parametrize(("text", "reason"), BAD_TABLES.values(), ids=BAD_TABLES.keys())
+def test_bad_tables_are_refused_and_nothing_is_written(monkeypatch, capsys, tmp_path, text, reason):
+    table = tmp_path / "bad.csv"
+    table.write_text(text)
+    message = refused(monkeypatch, capsys, "fit", table, "--out", tmp_path / "run")
+    assert reason in message
+    assert not (tmp_path / "run").exists()
+
+
+BAD_CALLS = {
+    "unknown data": (["mons"], "did you mean 'moons'"),
+    "missing file": (["no.csv"], "does not exist"),
+    "method": (["moons", "--method", "add"], "did you mean ade"),
+    "dynamics": (["moons", "--dynamics", "hmcc"], "did you mean hmc"),
+    "stack": (["moons", "--dynamics", "hmc+langevn"], "did you mean langevin"),
+    "start": (["moons", "--start", "splin"], "did you mean spline"),
+    "potential": (["moons", "--potential", "mpl"], "did you mean mlp"),
+    "steps": (["moons", "--steps", "0"], "training.steps is 0"),
+    "config": (["moons", "--config", "no.toml"], "no.toml"),
+    "resume nothing": (["moons", "--resume"], "not a run"),
+}
+
+
+@pytest.mark.parametrize(("arguments", "reason"), BAD_CALLS.values(), ids=BAD_CALLS.keys())
+def test_bad_calls_are_refused_and_nothing_is_written(
+    monkeypatch, capsys, tmp_path, arguments, reason
+):
+    message = refused(monkeypatch, capsys, "fit", *arguments, "--out", tmp_path / "run")
+    assert reason in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_files_that_are_not_what_they_say(monkeypatch, capsys, tmp_path):
+    for ending in (".npy", ".npz", ".parquet"):
+        path = tmp_path / f"text{ending}"
+        path.write_text("a,b\n1,2\n")
+        message = refused(monkeypatch, capsys, "fit", path, "--out", tmp_path / "run")
+        assert "damaged or not" in message
+    assert not (tmp_path / "run").exists()
+
+
+def test_an_occupied_folder_is_left_alone(monkeypatch, capsys, tmp_path, run):
+    before = sorted(path.stat().st_mtime_ns for path in run.rglob("*"))
+    assert "another run" in refused(monkeypatch, capsys, "fit", "moons", "--out", run)
+    assert sorted(path.stat().st_mtime_ns for path in run.rglob("*")) == before
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    message = refused(monkeypatch, capsys, "fit", "moons", "--out", tmp_path / "mine")
+    assert "not empty" in message
+
+
+def test_wrong_dimensions_at_score(monkeypatch, capsys, tmp_path, run):
+    out = tmp_path / "s.npy"
+    message = refused(monkeypatch, capsys, "score", run, "moons", "--out", out)
+    assert "fitted to 3 columns and this data has 2" in message
+    assert not out.exists()
+
+
+def test_damaged_and_foreign_folders(monkeypatch, capsys, tmp_path, run):
+    assert "no model" in refused(monkeypatch, capsys, "sample", tmp_path)
+    copy = tmp_path / "copy"
+    shutil.copytree(run, copy)
+    (copy / "model.safetensors").write_bytes(b"not arrays")
+    assert "damaged" in refused(monkeypatch, capsys, "sample", copy)
+    (copy / "model.json").write_text("{}")
+    assert "damaged" in refused(monkeypatch, capsys, "sample", copy)
+
+
+def test_results_that_cannot_be_written_are_refused_first(monkeypatch, capsys, tmp_path, run):
+    message = refused(monkeypatch, capsys, "sample", run, "--out", tmp_path / "s.txt")
+    assert "must end in" in message
+    message = refused(monkeypatch, capsys, "sample", run, "--out", tmp_path / "no" / "s.npy")
+    assert "does not exist" in message
+
+
+def test_too_little_disk(monkeypatch, capsys, tmp_path, tiny):
+    usage = shutil.disk_usage(tmp_path)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage._replace(free=1000))
+    message = refused(
+        monkeypatch, capsys, "fit", "moons", "--out", tmp_path / "run", "--config", tiny
+    )
+    assert "make room" in message
+    assert not (tmp_path / "run").exists()
