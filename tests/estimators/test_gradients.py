@@ -23,7 +23,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 RECIPES = {
     "hmc": (hmc, Options(steps=2, step_size=0.3), 2),
-    "generalized-hmc": (generalized_hmc, Options(steps=2, latent=3, step_size=0.3), 3),
+    "generalized-hmc": (generalized_hmc, Options(steps=1, latent=3, step_size=0.3), 3),
 }
 
 

@@ -89,21 +89,28 @@ def test_blocks_of_equal_length_are_traced_once_and_a_tail_once_more():
     assert all((ours[name] == theirs[name]).all() for name in ours)
 
 
-def changed_types(f, embedding, maxmin) -> list[str]:
-    """The arrays of the state that a block hands back with another type than it got them with."""
-    batches = Batches(data(), 4)
-    state = maxmin.init(f, embedding, batches.data, jax.random.key(0))
-    after, _ = eqx.filter_eval_shape(run_block, maxmin, state, batches, 2)
+def changed_types(make) -> list[str]:
+    """The arrays of the state that a block hands back with another type than it got them with.
+
+    `make` gives the potential, the sampler and their MaxMin. Nothing is computed, only traced.
+    """
+
+    def before_and_after():
+        f, embedding, maxmin = make()
+        batches = Batches(data(), 4)
+        state = maxmin.init(f, embedding, batches.data, jax.random.key(0))
+        return state, run_block(maxmin, state, batches, 2)[0]
 
     def types(tree):
         return {
-            jax.tree_util.keystr(path): (leaf.shape, leaf.dtype, getattr(leaf, "weak_type", False))
+            jax.tree_util.keystr(path): (leaf.shape, leaf.dtype, leaf.weak_type)
             for path, leaf in jax.tree_util.tree_leaves_with_path(tree)
-            if isinstance(leaf, jax.Array | jax.ShapeDtypeStruct)
+            if isinstance(leaf, jax.ShapeDtypeStruct)
         }
 
-    before, after = types(state), types(after)
+    before, after = map(types, eqx.filter_eval_shape(before_and_after))
     assert before.keys() == after.keys()
+    assert before
     return [name for name in before if before[name] != after[name]]
 
 
@@ -119,15 +126,18 @@ def changed_types(f, embedding, maxmin) -> list[str]:
 )
 def test_no_array_changes_its_type_in_a_block(values):
     """Or every run would compile its block twice."""
-    parts = build(SMALL.with_values(training__gradient_penalty=0.1, **values), 2)
-    assert changed_types(*parts) == []
+    config = SMALL.with_values(training__gradient_penalty=0.1, **values)
+    assert changed_types(lambda: build(config, 2)) == []
 
 
 def test_a_weakly_typed_parameter_would_be_seen():
     """Negative control."""
-    weak = DiagonalGaussian(jnp.zeros(2), jnp.asarray(0.0))
-    assert weak.log_precision.weak_type
-    assert ".potential.log_precision" in changed_types(weak, sampler(), MaxMin())
+    assert jnp.asarray(0.0).weak_type
+
+    def make():
+        return DiagonalGaussian(jnp.zeros(2), jnp.asarray(0.0)), sampler(), MaxMin()
+
+    assert ".potential.log_precision" in changed_types(make)
 
 
 def test_one_bad_row_of_data_is_met_and_survived():
@@ -188,18 +198,14 @@ class SteepAtZero(eqx.Module):
         return -(0.5 + jnp.sqrt(self.weight)) * jnp.sum(x**2)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="the sampler's good steps end the streak of the potential's bad ones, so that a run "
-    "in which f is never updated goes on to the end",
-)
 def test_a_potential_whose_every_step_is_dropped_stops_the_run():
     maxmin, batches = MaxMin(sampler_steps=1), Batches(data(), 4)
     state = maxmin.init(SteepAtZero(jnp.zeros(1)[0]), sampler(), batches.data, jax.random.key(0))
     seen = []
     with pytest.raises(DivergenceError):
         seen.extend(run(maxmin, state, batches, 40, 20))
-    assert seen == []
+    # What happened was handed out, to be recorded, before the run was stopped.
+    assert [int(np.sum(block.info.dropped_potential)) for block in seen] == [20]
 
 
 def test_seeds_and_data_sets_at_once_are_the_separate_runs():

@@ -70,6 +70,8 @@ def test_diagonal_gaussian(diagonal):
     mean_error, log_precision_error = ROWS**-0.5, (2 / ROWS) ** 0.5
     assert np.abs(fit.f.mean).max() < mean_error
     assert np.abs(fit.f.log_precision).max() < log_precision_error
+    kinds = {part.kind for part in (fit.config.potential, fit.config.start, fit.config.dynamics)}
+    assert kinds == {"custom"}  # all of them objects of one's own
     assert np.abs(far.mean).max() > 20 * mean_error  # where it came from
     assert np.abs(far.log_precision).max() > 20 * log_precision_error
     check_log_partition(fit)

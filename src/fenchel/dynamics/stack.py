@@ -10,6 +10,8 @@ from jax import lax
 from fenchel.dynamics.particle import AbstractDynamics, Particle
 from fenchel.shapes import Key, Potential, PyTree
 
+UNROLL = 4
+
 
 class Chain(AbstractDynamics):
     """Each layer after the one before; no layers at all leave the particle where it is."""
@@ -102,5 +104,7 @@ def _take(module: AbstractDynamics, index: int | slice) -> AbstractDynamics:
 
 
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:
+    """All steps in turn; a few at a time are written out, since a loop costs more than a step."""
     step = jax.checkpoint(step) if remat else step
-    return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs)[0]
+    unroll = 1 if remat else UNROLL
+    return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs, unroll=unroll)[0]

@@ -75,9 +75,9 @@ class Bar:
         )
 
     def block(self, row: dict[str, Any]) -> None:
-        health = f"log-lik {row['log_likelihood']:.3f}  log Z ≥ {row['log_partition_lower']:.3f}"
-        if row["ess"] is not None:
-            health += f"  ESS {row['ess']:.2f}"
+        names = {"log_likelihood": "log-lik", "log_partition_lower": "log Z ≥", "ess": "ESS"}
+        known = {name: row[key] for key, name in names.items() if row[key] is not None}
+        health = "  ".join(f"{name} {value:.3f}" for name, value in known.items())
         self._progress.update(
             self._task,
             description="training",

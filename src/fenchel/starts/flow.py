@@ -6,13 +6,14 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from flowjax import flows
-from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Vmap
+from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Scan, Vmap
 from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
 
 from fenchel.dynamics import CentredNormal
 from fenchel.parameters import given
 from fenchel.shapes import Key, Momentum, Point, Scalar
 from fenchel.starts.start import AbstractDensityStart
+from fenchel.starts.unrolled import Unrolled
 
 
 class Flow(AbstractDensityStart):
@@ -101,9 +102,11 @@ def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: K
 
 def _scaled(flow: Transformed, scale: float) -> Transformed:
     """The flow, then a multiplication that is not learnt."""
-    dim = flow.shape[0]
+    dim, layers = flow.shape[0], flow.bijection
+    if isinstance(layers, Scan):
+        layers = Unrolled(layers)
     stretch = given(Affine(jnp.zeros(dim), jnp.full(dim, scale)))
-    return Transformed(flow.base_dist, Chain([flow.bijection, stretch]))
+    return Transformed(flow.base_dist, Chain([layers, stretch]))
 
 
 def _normal(dim: int) -> AbstractDistribution:

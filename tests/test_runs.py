@@ -1,0 +1,368 @@
+"""A run's folder: what lies in it, what it refuses, and that a stopped run is as if never stopped.
+
+All runs here are the same twelve iterations in six blocks, with a checkpoint every four, so that
+a run stopped at the eighth has metrics up to the sixth and goes on from the fourth.
+"""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import jax
+import numpy as np
+import pytest
+from jax.experimental.compilation_cache import compilation_cache
+
+import fenchel as fx
+from fenchel.arrays import to_table
+from fenchel.build import build
+from fenchel.config import Config, DynamicsConfig, PotentialConfig, StartConfig, TrainingConfig
+from fenchel.errors import InputError
+from fenchel.runs import RunFolder
+from fenchel.train import checkpoint
+
+TINY = Config(
+    potential=PotentialConfig(width=8, depth=1),
+    start=StartConfig(kind="planar", layers=1, width=8, depth=1, capacity=32),
+    dynamics=DynamicsConfig(steps=1),
+    training=TrainingConfig(steps=12, batch=8, sampler_steps=1, block=2, checkpoint_every=4),
+)
+X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0] + [5.0, 0.0]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def compiled_once(tmp_path_factory):
+    """A program that several tests run is compiled by the first of them."""
+    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
+    before = [getattr(jax.config, name) for name in names]
+    folder = tmp_path_factory.getbasetemp() / "compiled"
+    for name, value in zip(names, (str(folder), 0.3), strict=True):
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+    yield folder
+    for name, value in zip(names, before, strict=True):
+        jax.config.update(name, value)
+    compilation_cache.reset_cache()
+
+
+class StopAt:
+    """A watcher that does something at an iteration, before its row is written."""
+
+    def __init__(self, iteration: int, act):
+        self.iteration, self.act = iteration, act
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def begin(self, steps, done):
+        pass
+
+    def block(self, row):
+        if row["iteration"] == self.iteration:
+            self.act()
+
+
+def fit(folder: Path, x=X, config=TINY, **values) -> fx.Fit:
+    return fx.fit(x, config=config, out=folder, **{"progress": False, **values})
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file()
+    }
+
+
+def rows(folder: Path) -> list[dict]:
+    """The metrics, but for how fast they came about."""
+    lines = (folder / "metrics.jsonl").read_text().splitlines()
+    return [{k: v for k, v in json.loads(li).items() if "per_second" not in k} for li in lines]
+
+
+def newest(folder: Path) -> dict[str, np.ndarray]:
+    """The arrays of the newest checkpoint."""
+    parts = build(TINY, 2)
+    like = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    at = checkpoint.latest(folder / "checkpoints")
+    return to_table(checkpoint.restore(folder / "checkpoints", at, like))
+
+
+def assert_equal_runs(one: Path, two: Path) -> None:
+    """In metrics, in the model to the byte, and in all that a checkpoint holds."""
+    assert rows(one) == rows(two)
+    for name in ("model.safetensors", "model.json", "config.json"):
+        assert (one / name).read_bytes() == (two / name).read_bytes(), name
+    ours, theirs = newest(one), newest(two)
+    assert ours.keys() == theirs.keys()
+    for name in ours:
+        assert ours[name].tobytes() == theirs[name].tobytes(), name
+
+
+def refused(*arguments, **values) -> str:
+    with pytest.raises(InputError) as caught:
+        fit(*arguments, **values)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A run that nobody disturbed."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    fit(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def interrupted(tmp_path_factory) -> Path:
+    """One that was stopped by Ctrl-C at its eighth iteration."""
+    folder = tmp_path_factory.mktemp("runs") / "interrupted"
+    with pytest.raises(KeyboardInterrupt):
+        fit(folder, progress=StopAt(8, lambda: signal.raise_signal(signal.SIGINT)))
+    return folder
+
+
+@pytest.fixture
+def stopped(interrupted, tmp_path) -> Path:
+    """A copy of the stopped run, to do things to."""
+    return Path(shutil.copytree(interrupted, tmp_path / "stopped"))
+
+
+def test_what_lies_in_the_folder(whole):
+    names = {path.name for path in whole.iterdir()}
+    assert names == {
+        "config.json",
+        "metrics.jsonl",
+        "checkpoints",
+        "model.json",
+        "model.safetensors",
+    }
+    record = json.loads((whole / "config.json").read_text())
+    assert record["format"] == "fenchel-run"
+    assert record["version"] == fx.__version__
+    assert record["data"]["rows"] == 60
+    assert Config.from_dict(record["config"]) == TINY
+    # Only the newest checkpoints are kept.
+    assert sorted(int(p.name) for p in (whole / "checkpoints").iterdir()) == [8, 12]
+    assert [row["iteration"] for row in rows(whole)] == [2, 4, 6, 8, 10, 12]
+
+
+def test_the_folder_is_a_saved_model(whole, tmp_path):
+    loaded = fx.load(whole)
+    again = fit(tmp_path / "again")
+    np.testing.assert_array_equal(loaded.sample(7), again.sample(7))
+    assert_equal_runs(whole, tmp_path / "again")
+
+
+def test_ctrl_c_loses_at_most_a_checkpoint_interval(interrupted):
+    run = RunFolder(interrupted)
+    assert [row["iteration"] for row in run.read_metrics()] == [2, 4, 6]
+    assert checkpoint.latest(run.checkpoints) == 4
+    assert not (interrupted / "model.json").exists()
+
+
+def test_a_resumed_run_is_the_run_that_was_never_stopped(whole, stopped):
+    resumed = fit(stopped, resume=True)
+    assert_equal_runs(whole, stopped)
+    np.testing.assert_array_equal(resumed.sample(7), fx.load(whole).sample(7))
+
+
+def test_a_resumed_run_is_not_just_the_same_whatever_happens(whole, stopped):
+    """Negative control: one number changed in the checkpoint, and the runs are not equal."""
+    folder = stopped / "checkpoints"
+    parts = build(TINY, 2)
+    like = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    state = checkpoint.restore(folder, 4, like)
+    guard = state.potential_guard
+    checkpoint.save(folder, state._replace(potential_guard=guard._replace(rate=guard.rate / 2)))
+    fit(stopped, resume=True)
+    with pytest.raises(AssertionError):
+        assert_equal_runs(whole, stopped)
+
+
+def test_the_settings_need_not_be_repeated(whole, stopped):
+    fx.fit(X, out=stopped, resume=True, progress=False)
+    assert_equal_runs(whole, stopped)
+
+
+def test_stopped_twice_and_by_an_error(whole, stopped):
+    def fail():
+        raise RuntimeError("no more")
+
+    with pytest.raises(RuntimeError, match="no more"):
+        fit(stopped, resume=True, progress=StopAt(10, fail))
+    assert checkpoint.latest(stopped / "checkpoints") == 8
+    fit(stopped, resume=True)
+    assert_equal_runs(whole, stopped)
+
+
+def test_what_a_kill_leaves_behind_is_no_harm(whole, stopped):
+    """Half a row of metrics, half a checkpoint, half a file."""
+    with (stopped / "metrics.jsonl").open("a") as file:
+        file.write('{"iteration": 8, "log_lik')
+    (stopped / "checkpoints" / "8.orbax-checkpoint-tmp-12").mkdir()
+    (stopped / "model.json.partial").write_text("{")
+    fit(stopped, resume=True)
+    (stopped / "model.json.partial").unlink(missing_ok=True)
+    assert_equal_runs(whole, stopped)
+
+
+def test_a_finished_run_resumed_stays_as_it_is(whole, tmp_path):
+    copy = Path(shutil.copytree(whole, tmp_path / "copy"))
+    fit(copy, resume=True)
+    assert_equal_runs(whole, copy)
+    # And a model that was lost, or never written, comes back.
+    (copy / "model.safetensors").unlink()
+    fit(copy, resume=True)
+    assert_equal_runs(whole, copy)
+
+
+KILLED = """
+import os, signal, sys
+sys.path.insert(0, sys.argv[1])
+from test_runs import StopAt, fit
+from pathlib import Path
+fit(Path(sys.argv[2]), progress=StopAt(8, lambda: os.kill(os.getpid(), signal.SIGKILL)))
+"""
+
+
+def test_a_killed_process_resumed_gives_the_same_model(whole, tmp_path, compiled_once):
+    environment = {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(compiled_once),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0.3",
+        "JAX_NUMPY_RANK_PROMOTION": "raise",
+    }
+    here, folder = str(Path(__file__).parent), tmp_path / "killed"
+    done = subprocess.run(
+        [sys.executable, "-c", KILLED, here, str(folder)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    assert checkpoint.latest(folder / "checkpoints") == 4
+    assert not (folder / "model.safetensors").exists()
+    fit(folder, resume=True)
+    assert_equal_runs(whole, folder)
+
+
+def test_nothing_is_written_over_a_run(whole):
+    before = contents(whole)
+    assert "holds another run: choose another folder, continue it" in refused(whole)
+    assert contents(whole) == before
+
+
+def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path):
+    (tmp_path / "thesis.tex").write_text("mine")
+    assert "is not empty" in refused(tmp_path)
+    assert contents(tmp_path) == {"thesis.tex": b"mine"}
+    assert "is not empty" in refused(tmp_path / "thesis.tex")
+    assert contents(tmp_path) == {"thesis.tex": b"mine"}
+
+
+def test_an_empty_folder_will_do(tmp_path):
+    folder = RunFolder(tmp_path)
+    parts = build(TINY, 2)
+    state = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    folder.begin(TINY, fx.data.load_samples(X), state)
+    assert checkpoint.latest(folder.checkpoints) == 0
+    assert folder.read_metrics() == []
+
+
+def test_too_little_room_writes_nothing(tmp_path, stopped, monkeypatch):
+    monkeypatch.setattr("shutil.disk_usage", lambda _: type("Usage", (), {"free": 5 * 2**20})())
+    message = refused(tmp_path / "new" / "run")
+    assert "5 MiB free" in message
+    assert "make room, or choose another folder" in message
+    assert not (tmp_path / "new").exists()
+    before = contents(stopped)
+    assert "5 MiB free" in refused(stopped, resume=True)
+    assert contents(stopped) == before
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"config": TINY.with_values(training__batch=9)}, "training.batch = 8, not 9"),
+        ({"seed": 4}, "seed = 0, not 4"),
+        ({"steps": 24}, "training.steps = 12, not 24"),
+        ({"x": X[:-1]}, "fitted to other data"),
+        ({"x": X + 1e-9}, "fitted to other data"),
+    ],
+)
+def test_resuming_something_else_is_refused(stopped, values, expected):
+    before = contents(stopped)
+    message = refused(stopped, resume=True, **values)
+    assert expected in message
+    assert "begin a new run" in message
+    assert contents(stopped) == before
+
+
+def test_resuming_what_is_no_run(tmp_path):
+    assert "is not a run of this library" in refused(tmp_path / "nowhere", resume=True)
+    assert not (tmp_path / "nowhere").exists()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: text[:40],
+        lambda text: "[]",
+        lambda text: text.replace("fenchel-run", "other"),
+        lambda text: text.replace('"data"', '"dada"'),
+        lambda text: text.replace('"config"', '"konfig"'),
+    ],
+)
+def test_a_damaged_record(stopped, damage):
+    path = stopped / "config.json"
+    path.write_text(damage(path.read_text()))
+    assert "damaged, or not of this library" in refused(stopped, resume=True)
+
+
+def test_a_run_without_checkpoints(stopped):
+    shutil.rmtree(stopped / "checkpoints")
+    assert "has no checkpoint to resume from" in refused(stopped, resume=True)
+
+
+def test_lost_metrics_do_not_lose_the_run(whole, stopped):
+    (stopped / "metrics.jsonl").unlink()
+    fit(stopped, resume=True)
+    assert rows(stopped) == rows(whole)[2:]
+
+
+def damage_newest(folder: Path) -> Path:
+    """The newest checkpoint with every file of it cut short."""
+    path = folder / "checkpoints" / str(checkpoint.latest(folder / "checkpoints"))
+    for file in path.rglob("*"):
+        if file.is_file():
+            file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+    return path
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_will_do(whole, stopped):
+    path = damage_newest(stopped)
+    message = refused(stopped, resume=True)
+    assert f"The checkpoint {path} cannot be read" in message
+    assert "remove that folder to go on from the one before it" in message
+    shutil.rmtree(path)
+    fit(stopped, resume=True)
+    assert_equal_runs(whole, stopped)
+
+
+def test_a_checkpoint_of_another_model(stopped):
+    parts = build(TINY, 2)
+    state = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    shutil.rmtree(stopped / "checkpoints")
+    checkpoint.save(stopped / "checkpoints", state._replace(potential=state.averages))
+    assert "saved from another model" in refused(stopped, resume=True)
