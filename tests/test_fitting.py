@@ -16,13 +16,7 @@ from fenchel import fitting
 from fenchel.config import Config, DynamicsConfig, PotentialConfig, StartConfig, TrainingConfig
 from fenchel.data import load_samples
 from fenchel.errors import DivergenceError, InputError
-<<<<<<< tests/test_fitting.py
-=======
-from fenchel.parameters import positive
-from fenchel.potentials import DiagonalGaussian
 from fenchel.report.progress import Bar
-from fenchel.starts import Flow
->>>>>>> /tmp/x/theirs.py
 
 TINY = Config(
     potential=PotentialConfig(width=8, depth=1),

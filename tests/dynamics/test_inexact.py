@@ -227,8 +227,12 @@ class TestInvariance:
 def test_gradients_pass_a_rejected_proposal():
     """A finite gradient of what stays, with respect to f's parameters."""
 
-    def loss(scale):
+    @eqx.filter_grad(has_aux=True)
+    def gradient(scale):
         f = lambda x: -scale * jnp.sum(x**4)  # noqa: E731
-        return one_move(Leapfrog(jnp.array(3.0)), f).f
+        particle = one_move(Leapfrog(jnp.array(3.0)), f)
+        return particle.f, particle.accepted
 
-    assert jnp.isfinite(eqx.filter_grad(loss)(jnp.array(0.25)))
+    derivative, accepted = gradient(jnp.array(0.25))
+    assert accepted == 0
+    np.testing.assert_allclose(derivative, 4 * start(quartic).f, atol=1e-12)

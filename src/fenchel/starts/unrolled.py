@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 from flowjax.bijections import AbstractBijection, Scan
 
-from fenchel.shapes import Array, Point, Scalar
+from fenchel.shapes import Point, Scalar
 
 
 class Unrolled(AbstractBijection):
@@ -23,16 +23,14 @@ class Unrolled(AbstractBijection):
         self.layers = scan.bijection
         self.shape, self.cond_shape = scan.shape, scan.cond_shape
 
-    def transform_and_log_det(
-        self, x: Point, condition: Array | None = None
-    ) -> tuple[Point, Scalar]:
+    def transform_and_log_det(self, x, condition=None) -> tuple[Point, Scalar]:
         total = jnp.zeros(())
         for layer in self._each():
             x, log_det = layer.transform_and_log_det(x, condition)
             total = total + log_det
         return x, total
 
-    def inverse_and_log_det(self, y: Point, condition: Array | None = None) -> tuple[Point, Scalar]:
+    def inverse_and_log_det(self, y, condition=None) -> tuple[Point, Scalar]:
         total = jnp.zeros(())
         for layer in reversed(self._each()):
             y, log_det = layer.inverse_and_log_det(y, condition)
