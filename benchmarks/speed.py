@@ -10,7 +10,7 @@
 3. Memory of the sampler's gradient against T, with and without rematerialisation.
 
 Run it on a quiet machine: PyTorch's threads wait for one another, and on two busy cores that alone
-made it 10 times slower. So on a CPU the twin is also timed with one thread, and the ratio that is
+made it 20 times slower. So on a CPU the twin is also timed with one thread, and the ratio that is
 reported is to the fastest of the twins.
 """
 
@@ -136,11 +136,13 @@ class Torch:
 
         self.threads, self.block = threads or torch.get_num_threads(), block
         device = "cuda" if torch.cuda.is_available() else "cpu"
+        if (device == "cuda") != (jax.default_backend() == "gpu"):
+            raise RuntimeError("JAX and PyTorch do not see the same device: run with --no-torch.")
         self.twin = Twin(np.array(data()), sizes(CONFIG), device, mode)
 
     def __call__(self) -> int:
         with _threads(self.threads):
-            loss = self.twin.iterations(self.block)  # reading the loss waits for the device
+            loss = self.twin.iterations(self.block)
         if not np.isfinite(loss):
             raise RuntimeError("The twin's loss is not finite: its timing would mean nothing.")
         return self.block
@@ -295,11 +297,12 @@ def sizes(config: Config) -> "Sizes":
 
 def by_twin_names(potential: PyTree, sampler: PyTree) -> dict[str, Array]:
     """Fenchel's parameters, or gradients with respect to them, by their names in the twin."""
-    planar = sampler.start.distribution.bijection.bijections[0].bijection.bijections[0]
+    shape = CONFIG.start.layers, 5  # two weights, two scales and a bias a layer
+    planar = [leaf for leaf in jax.tree.leaves(sampler.start) if jnp.shape(leaf) == shape]
     dynamics = sampler.dynamics
     scales = sampler.start.momentum.scale.args[0], dynamics.between.momentum.scale.args[0]
     table = {
-        "start.params": planar.params,
+        "start.params": planar[0],
         "dynamics.log_step_sizes": dynamics.layers.step_size.args[0],
         "dynamics.log_scales": jnp.concatenate([scales[0][None], scales[1]]),
     }

@@ -140,6 +140,8 @@ class Twin:
             x, log_rest = self.draw_still(*self.noise())
             self.potential.requires_grad_(True)
             loss = self._learn(self.potential_optimiser, self.potential_loss, points, x, log_rest)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()
         return loss.item()
 
     def batch(self) -> Tensor:

@@ -178,7 +178,6 @@ def test_settings_out_of_their_range(name, value):
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"dynamics__clip_value": 1.0}, "by norm or by value, not both"),
         ({"dynamics__kind": "langevin", "dynamics__metropolis": True}, "use it with hmc"),
         ({"dynamics__box": (1.0, -1.0)}, "is empty: give low < high"),
     ],

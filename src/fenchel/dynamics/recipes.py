@@ -28,7 +28,7 @@ class Options:
     two HMC recipes). `latent` is the momentum's dimension (of the two generalized recipes; the
     data's by default). Step sizes are learnt from `step_size`, always positive: for each dimension
     or one for all, for each step or shared by all. `precision` is the λ of the momenta: one for
-    all, or a tuple with one a step.
+    all, or a tuple with one a step. `clip_value`, where given, takes the place of `clip_norm`.
     """
 
     steps: int = 3
@@ -49,7 +49,7 @@ class Options:
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"dynamics.{name} is {value}: it must be positive.")
-        if len(self.precisions) != self.steps or min(self.precisions) <= 0:
+        if len(self.precisions) != self.steps or not all(p > 0 for p in self.precisions):
             raise InputError(
                 f"dynamics.precision is {self.precision}: give one positive number, or one for "
                 f"each of the {self.steps} steps."
@@ -172,11 +172,9 @@ def _step_size(dim: int, options: Options):
 
 
 def _clip(options: Options):
-    if options.clip_norm is not None and options.clip_value is not None:
-        raise InputError("Clip the score by norm or by value, not both: leave one of them out.")
-    if options.clip_norm is not None:
-        return ClipNorm(options.clip_norm)
-    return no_clip if options.clip_value is None else ClipValue(options.clip_value)
+    if options.clip_value is not None:
+        return ClipValue(options.clip_value)
+    return no_clip if options.clip_norm is None else ClipNorm(options.clip_norm)
 
 
 def _refuse_metropolis(options: Options, name: str) -> None:

@@ -46,6 +46,11 @@ class Linear(eqx.Module):
         self.statistics = statistics
         self.names = names
         self.weights = jnp.zeros(shape) if weights is None else jnp.asarray(weights, float)
+        if self.weights.shape != shape:
+            raise InputError(
+                f"There are {shape[0]} statistics and weights of shape {self.weights.shape}: "
+                "give one weight a statistic."
+            )
 
     def __call__(self, x: Point) -> Scalar:
         return jnp.dot(self.weights, jnp.atleast_1d(self.statistics(x)))

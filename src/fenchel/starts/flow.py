@@ -6,7 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from flowjax import flows
-from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Scan, Vmap
+from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Vmap
 from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
 
 from fenchel.dynamics import CentredNormal
@@ -41,7 +41,7 @@ def planar(dim: int, layers: int = 10, scale: float = 1.0, *, key: Key) -> Abstr
     flow = flows.planar_flow(
         key, base_dist=_normal(dim), flow_layers=layers, invert=False, negative_slope=0.2
     )
-    return _scaled(flow, scale)
+    return _scaled(Transformed(flow.base_dist, Unrolled(flow.bijection)), scale)
 
 
 def affine_coupling(
@@ -102,11 +102,9 @@ def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: K
 
 def _scaled(flow: Transformed, scale: float) -> Transformed:
     """The flow, then a multiplication that is not learnt."""
-    dim, layers = flow.shape[0], flow.bijection
-    if isinstance(layers, Scan):
-        layers = Unrolled(layers)
+    dim = flow.shape[0]
     stretch = given(Affine(jnp.zeros(dim), jnp.full(dim, scale)))
-    return Transformed(flow.base_dist, Chain([layers, stretch]))
+    return Transformed(flow.base_dist, Chain([flow.bijection, stretch]))
 
 
 def _normal(dim: int) -> AbstractDistribution:
