@@ -5,7 +5,8 @@ BIN := .venv/bin
 .PHONY: demo test lint format benchmarks clean
 
 demo: .venv/installed
-	$(BIN)/fenchel fit moons --out runs/demo --fresh --evaluate
+	rm -rf runs/demo
+	$(BIN)/fenchel fit moons --steps 1500 --out runs/demo
 
 test: lint
 	$(BIN)/python -m pytest
@@ -19,9 +20,11 @@ format: .venv/installed
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
+# Hours on a CPU; the committed results name the machines they come from.
 benchmarks: .venv/installed
-	$(BIN)/pip install --quiet '.[benchmarks]'
+	$(BIN)/python -m pip install --quiet --editable '.[benchmarks]'
 	$(BIN)/python -m benchmarks.speed
+	$(BIN)/python -m benchmarks.toys
 
 # The environment is made once, and again whenever pyproject.toml changes.
 .venv/installed: pyproject.toml

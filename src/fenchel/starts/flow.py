@@ -1,12 +1,13 @@
 """Normalising flows, through FlowJAX."""
 
 from collections.abc import Callable
+from typing import cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 from flowjax import flows
-from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Vmap
+from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Scan, Vmap
 from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
 
 from fenchel.dynamics import CentredNormal
@@ -41,7 +42,7 @@ def planar(dim: int, layers: int = 10, scale: float = 1.0, *, key: Key) -> Abstr
     flow = flows.planar_flow(
         key, base_dist=_normal(dim), flow_layers=layers, invert=False, negative_slope=0.2
     )
-    return _scaled(Transformed(flow.base_dist, Unrolled(flow.bijection)), scale)
+    return _scaled(Transformed(flow.base_dist, Unrolled(cast(Scan, flow.bijection))), scale)
 
 
 def affine_coupling(
