@@ -20,7 +20,7 @@ from fenchel.parameters import positive
 from fenchel.potentials import DiagonalGaussian
 from fenchel.result import CHUNK, Fit
 from fenchel.samplers import Embedding
-from fenchel.starts import Empirical, Flow
+from fenchel.starts import Empirical, Flow, Replay
 
 MEAN, SCALE = np.array([3.0, -1e6]), np.array([1e-6, 1e3])  # of the data
 M, S = np.array([0.5, -0.5]), np.array([0.8, 0.6])  # of the model, in standard units
@@ -178,3 +178,16 @@ def test_dim_and_names(fit):
     assert fit.dim == 2
     assert fit.columns == ("a", "b")
     assert jax.tree.leaves(fit.sampler_state) == []
+
+
+@pytest.mark.xfail(
+    strict=True,
+    raises=InputError,
+    reason="draws come 2,048 at a time, and the buffer refuses to remember more than it holds",
+)
+def test_a_small_replay_buffer_can_be_sampled_from():
+    """Its capacity need only be enough for the training's batches."""
+    start = Replay(CentredNormal(2), capacity=300)
+    sampler = Embedding(start, Chain())
+    state = sampler.init(jnp.zeros((1, 2)), jax.random.key(0))
+    assert fit_with(sampler, state=state).sample(5).shape == (5, 2)

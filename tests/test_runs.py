@@ -27,7 +27,7 @@ from fenchel.train import checkpoint
 
 TINY = Config(
     potential=PotentialConfig(width=8, depth=1),
-    start=StartConfig(kind="planar", layers=1, width=8, depth=1, capacity=32),
+    start=StartConfig(kind="planar", layers=1, width=8, depth=1, capacity=2_048),
     dynamics=DynamicsConfig(steps=1),
     training=TrainingConfig(steps=12, batch=8, sampler_steps=1, block=2, checkpoint_every=4),
 )

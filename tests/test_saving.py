@@ -31,7 +31,7 @@ def made(start: str = "planar", seed: int = 0, **values) -> Fit:
     config = Config(
         seed=seed,
         potential=PotentialConfig(width=4, depth=1),
-        start=StartConfig(kind=start, layers=1, width=4, depth=1, capacity=16),
+        start=StartConfig(kind=start, layers=1, width=4, depth=1, capacity=2_048),
     ).with_values(dynamics__steps=1, **values)
     parts = build(config, 2)
     points = jnp.asarray(np.random.default_rng(0).normal(size=(9, 2)), jnp.float32)

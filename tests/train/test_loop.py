@@ -1,5 +1,7 @@
 """The loop: it compiles once, goes on after bad data, stops when nothing helps, and vmaps."""
 
+import io
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -7,6 +9,7 @@ import numpy as np
 import optax
 import pytest
 from flowjax.distributions import Normal
+from rich.console import Console
 
 from fenchel.arrays import to_table
 from fenchel.build import build
@@ -17,6 +20,7 @@ from fenchel.estimators import FenchelBound
 from fenchel.fitting import metrics_row
 from fenchel.parameters import positive
 from fenchel.potentials import DiagonalGaussian
+from fenchel.report.progress import Bar
 from fenchel.samplers import Embedding
 from fenchel.starts import Empirical, Flow
 from fenchel.train import Batches, MaxMin, run, run_block
@@ -177,16 +181,27 @@ class NotANumber(eqx.Module):
 
 def test_a_potential_that_is_nowhere_finite_stops_the_run():
     maxmin, batches = MaxMin(sampler_steps=1), Batches(data(), 4)
-    f = NotANumber(jnp.ones(()) * np.float32(1))
-    state = maxmin.init(f, sampler(), batches.data, jax.random.key(0))
+    state = maxmin.init(NotANumber(jnp.ones(1)[0]), sampler(), batches.data, jax.random.key(0))
+    blocks = []
     with pytest.raises(DivergenceError) as caught:
-        list(run(maxmin, state, batches, 40, 20))
+        blocks.extend(run(maxmin, state, batches, 80, 20))
     message = str(caught.value)
     assert "iteration 20: 20 steps of the potential in a row were not finite" in message
-    assert "the potential" in message
     assert "None of them was applied" in message
     for cure in ("smaller learning rates", "step size", "clip", "check that it is finite"):
         assert cure in message
+    # What happened was handed out, to be recorded; nothing was applied.
+    (block,) = blocks
+    before, after = (to_table(tuple(each)[:6]) for each in (state, block.state))
+    assert all((before[name] == after[name]).all() for name in before)
+    row = metrics_row(block, True, 1.0)
+    assert row["log_likelihood"] is None
+    assert row["skipped"] == 40
+    assert row["potential_rate"] == row["sampler_rate"] == 0.5**20
+    assert [e["iteration"] for e in row["events"]] == [i for i in range(1, 21) for _ in range(2)]
+    with Bar(Console(file=io.StringIO())) as bar:  # which can show such a row too
+        bar.begin(80, 0)
+        bar.block(row)
 
 
 class SteepAtZero(eqx.Module):

@@ -54,7 +54,7 @@ class Bar:
     def __init__(self, console: Console | None = None):
         self._progress = Progress(
             TextColumn("[bold]{task.description}"),
-            BarColumn(),
+            BarColumn(bar_width=10),
             MofNCompleteColumn(),
             TextColumn("{task.fields[rate]}"),
             TimeRemainingColumn(),
@@ -75,7 +75,8 @@ class Bar:
         )
 
     def block(self, row: dict[str, Any]) -> None:
-        names = {"log_likelihood": "log-lik", "log_partition_lower": "log Z ≥", "ess": "ESS"}
+        # No more than fits on 80 columns.
+        names = {"log_partition_lower": "log Z ≥", "ess": "ESS"}
         known = {name: row[key] for key, name in names.items() if row[key] is not None}
         health = "  ".join(f"{name} {value:.3f}" for name, value in known.items())
         self._progress.update(
