@@ -100,7 +100,10 @@ def _health(infos: list, state: TrainState, index: int, patience: int) -> dict[s
     )
     last = infos[-1]
     lag = float(np.mean(last.lag[index]))
-    gave_up = max(int(np.max(info.streak[index])) for info in infos) >= patience
+    streaks = [
+        streak[index] for info in infos for streak in (info.potential_streak, info.sampler_streak)
+    ]
+    gave_up = max(map(np.max, streaks)) >= patience
     return {
         "dropped_steps": int(
             sum(

@@ -180,11 +180,6 @@ def test_dim_and_names(fit):
     assert jax.tree.leaves(fit.sampler_state) == []
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=InputError,
-    reason="draws come 2,048 at a time, and the buffer refuses to remember more than it holds",
-)
 def test_a_small_replay_buffer_can_be_sampled_from():
     """Its capacity need only be enough for the training's batches."""
     start = Replay(CentredNormal(2), capacity=300)

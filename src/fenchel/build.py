@@ -49,6 +49,7 @@ def build(
 ) -> Parts:
     """The parts of a run; those given are taken as they are."""
     choose(METHODS, config.method, "method")
+    _require_own(config, {"potential": potential, "start": start, "dynamics": dynamics})
     keys = jax.random.split(jax.random.key(config.seed), 4)
     if potential is None:
         potential = build_potential(config.potential, dim, keys[0])
@@ -61,6 +62,15 @@ def build(
         start = build_start(config.start, dim, latent, precision, scale, keys[1])
     sampler = Embedding(start, dynamics, config.dynamics.precisions[-1])
     return Parts(potential, sampler, build_maxmin(config.training, sampler))
+
+
+def _require_own(config: Config, given: dict[str, object]) -> None:
+    for name, part in given.items():
+        if getattr(config, name).kind == CUSTOM and part is None:
+            raise InputError(
+                f"The {name} of this run was an object of your own, which no file describes: pass "
+                f"one of the same structure as `{name}=`, and its numbers are filled in."
+            )
 
 
 def build_potential(config: PotentialConfig, dim: int, key: Key) -> Potential:

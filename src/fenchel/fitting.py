@@ -175,8 +175,11 @@ def _result(
     samples: Samples,
 ) -> Fit:
     f, sampler = state.averaged()
-    # A start with a density needs no points: one row of zeros only carries the shape.
-    points = jnp.zeros((1, data.shape[1])) if sampler.exact else data[:KEPT_POINTS]
+    # A start with a density needs no points: one row of zeros only carries the shape. Of the
+    # others' points a random part is kept, since files are often sorted.
+    points = jnp.zeros((1, data.shape[1]))
+    if not sampler.exact:
+        points = jax.random.permutation(jax.random.key(config.seed), data)[:KEPT_POINTS]
     return Fit(
         f, sampler, state.sampler_state, points, standardiser, config, samples.columns, samples.name
     )

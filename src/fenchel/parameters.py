@@ -12,13 +12,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import paramax
+from jax import lax
 
 from fenchel.shapes import Array, PyTree
 
 
 def positive(value: float | Array, shape: tuple[int, ...] = ()) -> Array:
     """A learnt number (or an array of them) that stays positive wherever an optimiser takes it."""
-    # An explicit dtype: a weakly typed array would make the training step compile twice.
     start = jnp.broadcast_to(jnp.asarray(value, jnp.result_type(float)), shape)
     return cast(Array, paramax.Parameterize(jnp.exp, jnp.log(start)))
 
@@ -45,6 +45,17 @@ def split(tree: PyTree) -> tuple[PyTree, PyTree]:
 def learnt(tree: PyTree) -> PyTree:
     """Only what is learnt, the rest replaced by None."""
     return split(tree)[0]
+
+
+def definite(tree: PyTree) -> PyTree:
+    """The same tree with no array weakly typed.
+
+    A weakly typed one changes its type at the first update, and the training step would compile
+    twice.
+    """
+    numbers, rest = eqx.partition(tree, eqx.is_inexact_array)
+    numbers = jax.tree.map(lambda leaf: lax.convert_element_type(leaf, leaf.dtype), numbers)
+    return eqx.combine(numbers, rest)
 
 
 def count(tree: PyTree) -> int:

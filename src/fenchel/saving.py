@@ -11,7 +11,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from fenchel.arrays import from_table, to_table
-from fenchel.build import CUSTOM, build
+from fenchel.build import build
 from fenchel.config import Config
 from fenchel.data import Standardiser
 from fenchel.dynamics import AbstractDynamics
@@ -55,13 +55,6 @@ def load(
     folder = Path(path)
     description = _read_description(folder)
     config = Config.from_dict(description["config"])
-    given = {"potential": potential, "start": start, "dynamics": dynamics}
-    for name, part in given.items():
-        if getattr(config, name).kind == CUSTOM and part is None:
-            raise InputError(
-                f"The {name} of {folder} was an object of your own: pass one of the same structure "
-                f"as `{name}=`, and its numbers are filled in."
-            )
     columns = tuple(description["columns"])
     parts = build(config, len(columns), potential=potential, start=start, dynamics=dynamics)
     points = jnp.zeros((description["points"], len(columns)))

@@ -109,6 +109,16 @@ def test_all_finite_sees_every_leaf():
 # One iteration of Algorithm 1, with batches that are not finite where the test wants them so.
 
 
+def counts(info):
+    """Dropped in this iteration, and in a row: the potential's, the sampler's."""
+    return (
+        info.dropped_potential,
+        info.dropped_sampler,
+        info.potential_streak,
+        info.sampler_streak,
+    )
+
+
 @pytest.fixture(scope="module")
 def step():
     """(a state after a few good iterations, a compiled iteration)."""
@@ -128,7 +138,7 @@ def step():
 
     for _ in range(3):
         state, info = iterate(state)
-        assert (info.dropped_potential, info.dropped_sampler, info.streak) == (0, 0, 0)
+        assert counts(info) == (0, 0, 0, 0)
     return state, iterate
 
 
@@ -140,7 +150,7 @@ def test_an_iteration_that_is_bad_throughout_leaves_everything(step, value):
     for name in before._fields:
         assert same_bits(getattr(before, name), getattr(after, name)) == (name not in changed), name
     assert after.iteration == before.iteration + 1
-    assert (info.dropped_potential, info.dropped_sampler, info.streak) == (1, 2, 2)
+    assert counts(info) == (1, 2, 1, 2)
     assert info.potential_rate == after.potential_guard.rate == before.potential_guard.rate * 0.5
     assert info.sampler_rate == after.sampler_guard.rate == before.sampler_guard.rate * 0.5**2
 
@@ -159,7 +169,7 @@ def test_a_bad_batch_of_the_sampler_costs_one_of_its_steps(step):
     before, iterate = step
     after, info = iterate(before, bad=(0,))
     good, _ = iterate(before)
-    assert (info.dropped_potential, info.dropped_sampler, info.streak) == (0, 1, 0)
+    assert counts(info) == (0, 1, 0, 0)
     for name in ("potential", "sampler", "averages"):
         assert not same_bits(getattr(before, name), getattr(after, name)), name
     assert not same_bits(good.sampler, after.sampler)
@@ -172,7 +182,7 @@ def test_good_steps_of_the_sampler_do_not_hide_a_stuck_potential(step):
     state, iterate = step
     for count in range(1, 4):
         state, info = iterate(state, bad=(2,))
-        assert info.streak == count
+        assert (info.potential_streak, info.sampler_streak) == (count, 0)
     assert (state.potential_guard.rate, state.sampler_guard.rate) == (0.5**3, 1)
 
 
@@ -184,7 +194,7 @@ def test_training_goes_on_after_bad_iterations(step):
     assert (low, float(state.sampler_guard.rate)) == (0.5**3, 0.5**6)
     for _ in range(10):
         state, info = iterate(state)
-        assert (info.dropped_potential, info.dropped_sampler, info.streak) == (0, 0, 0)
+        assert counts(info) == (0, 0, 0, 0)
         assert all_finite(tuple(state[:6]))
     assert state.potential_guard.rate == pytest.approx(low * 1.001**10, rel=1e-5)
     assert state.sampler_guard.rate == pytest.approx(low**2 * 1.001**20, rel=1e-5)

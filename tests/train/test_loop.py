@@ -134,14 +134,19 @@ def test_no_array_changes_its_type_in_a_block(values):
     assert changed_types(lambda: build(config, 2)) == []
 
 
-def test_a_weakly_typed_parameter_would_be_seen():
-    """Negative control."""
+def weak():
+    return DiagonalGaussian(jnp.zeros(2), jnp.asarray(0.0)), sampler(), MaxMin()
+
+
+def test_a_weakly_typed_parameter_of_the_users_is_made_definite():
     assert jnp.asarray(0.0).weak_type
+    assert changed_types(weak) == []
 
-    def make():
-        return DiagonalGaussian(jnp.zeros(2), jnp.asarray(0.0)), sampler(), MaxMin()
 
-    assert ".potential.log_precision" in changed_types(make)
+def test_a_weakly_typed_parameter_would_be_seen(monkeypatch):
+    """Negative control."""
+    monkeypatch.setattr("fenchel.train.maxmin.definite", lambda tree: tree)
+    assert ".potential.log_precision" in changed_types(weak)
 
 
 def test_one_bad_row_of_data_is_met_and_survived():

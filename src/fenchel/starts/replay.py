@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 
 from fenchel.dynamics import CentredNormal
-from fenchel.errors import InputError
 from fenchel.shapes import Array, Key, Momentum, Point, Points, Scalar
 from fenchel.starts.start import AbstractStart
 
@@ -48,11 +47,7 @@ class Replay(AbstractStart):
         return x, v, log_v
 
     def remember(self, state: Buffer, x: Points) -> Buffer:
-        if x.shape[0] > self.capacity:
-            raise InputError(
-                f"A batch of {x.shape[0]} does not fit into a replay buffer of {self.capacity}: "
-                "make the buffer larger, or the batch smaller."
-            )
+        x = x[-self.capacity :]  # of more than it can hold, the last
         slots = (state.cursor + jnp.arange(x.shape[0])) % self.capacity
         # A particle that ran off must not be met again.
         whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)

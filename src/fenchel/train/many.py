@@ -30,7 +30,7 @@ def run_many(
     """As `run`, for stacked states and stacked data; `info` has the runs as its first axis.
 
     A run whose steps are no longer finite does not stop the others: its guard holds it at its last
-    good state, and its `streak` tells.
+    good state, and its streak tells.
     """
     iteration = int(states.iteration[0])
     while iteration < steps:

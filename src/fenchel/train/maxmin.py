@@ -24,7 +24,7 @@ from fenchel.estimators import (
     log_likelihood,
     log_mean_exp,
 )
-from fenchel.parameters import learnt, split
+from fenchel.parameters import definite, learnt, split
 from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
@@ -93,6 +93,7 @@ class MaxMin(eqx.Module):
     ) -> TrainState:
         """Start from these two; `data` is seen only by samplers that remember points."""
         self.check(sampler)
+        potential, sampler = definite((potential, sampler))
         state_key, run_key = jax.random.split(key)
         return TrainState(
             potential,
@@ -236,5 +237,6 @@ def _info(state: TrainState, health: Health, outcome: Outcome, sampler: Outcome)
         dropped_potential=outcome.dropped.astype(jnp.int32),
         dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
         # Each has its own: good steps of the one must not hide that the other is stuck.
-        streak=jnp.maximum(state.potential_guard.streak, state.sampler_guard.streak),
+        potential_streak=state.potential_guard.streak,
+        sampler_streak=state.sampler_guard.streak,
     )

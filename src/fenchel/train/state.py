@@ -46,4 +46,5 @@ class Info(NamedTuple):
     acceptance: Scalar  # of Metropolis proposals; NaN where there are none
     dropped_potential: Array  # how many steps the guard dropped in this iteration
     dropped_sampler: Array
-    streak: Array  # how many in a row by now, of the one that is worse off
+    potential_streak: Array  # how many in a row by now
+    sampler_streak: Array
