@@ -9,6 +9,8 @@ import pytest
 
 from fenchel import cli
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
 TINY = """
 [potential]
 width = 8
@@ -49,7 +51,7 @@ def call(monkeypatch, *arguments):
 
 
 @pytest.fixture(scope="module")
-def run(folder, tiny):
+def run(folder, tiny, compiled_once):
     """One small run of three columns, shared by the tests that only read it."""
     table = folder / "data.csv"
     rows = np.random.default_rng(0).normal(size=(200, 3))
@@ -81,13 +83,6 @@ def test_fit_prints_json_where_a_machine_reads(monkeypatch, capsys, tmp_path, ti
     assert json.loads((tmp_path / "r" / "config.json").read_text())["config"]["seed"] == 3
 
 
-def test_fit_shows_a_table(monkeypatch, capsys, tmp_path, tiny):
-    call(monkeypatch, "fit", "moons", "--out", tmp_path / "r", "--config", tiny)
-    shown = capsys.readouterr().out
-    assert "effective sample size" in shown
-    assert "z =" in shown
-
-
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".csv"])
 def test_samples_and_scores_round_trip_through_files(monkeypatch, tmp_path, run, ending):
     samples, scores = tmp_path / f"samples{ending}", tmp_path / f"scores{ending}"
@@ -103,7 +98,28 @@ def test_samples_and_scores_round_trip_through_files(monkeypatch, tmp_path, run,
     assert read(scores).size == 50
 
 
+def test_columns_are_found_by_their_names(monkeypatch, capsys, tmp_path, run, folder):
+    rows = np.loadtxt(folder / "data.csv", delimiter=",", skiprows=1)
+    turned = tmp_path / "turned.csv"
+    np.savetxt(turned, rows[:, ::-1], delimiter=",", header="c,b,a", comments="")
+    scores = []
+    for table in (folder / "data.csv", turned):
+        assert call(monkeypatch, "score", run, table, "--json") == 0
+        scores.append(json.loads(capsys.readouterr().out)["log_density"])
+    np.testing.assert_allclose(*scores, rtol=1e-6)
+
+
+def test_a_sampler_without_a_density_is_fitted_and_shown(monkeypatch, capsys, tmp_path, tiny):
+    arguments = ("fit", "Ring", "--out", tmp_path / "r", "--config", tiny, "--start", "empirical")
+    assert call(monkeypatch, *arguments) == 0
+    assert "MMD" in capsys.readouterr().out
+    figures = {path.name for path in (tmp_path / "r" / "figures").iterdir()}
+    assert figures == {"samples.png", "training.png"}
+
+
 def test_samples_are_printed_without_a_file(monkeypatch, capsys, run):
+    assert call(monkeypatch, "sample", run, "-n", 3, "--json") == 0
+    assert np.shape(json.loads(capsys.readouterr().out)["samples"]) == (3, 3)
     assert call(monkeypatch, "sample", run, "-n", 3, "--raw") == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "a,b,c"
@@ -176,6 +192,7 @@ BAD_CALLS = {
     "potential": (["moons", "--potential", "mpl"], "did you mean mlp"),
     "steps": (["moons", "--steps", "0"], "training.steps is 0"),
     "config": (["moons", "--config", "no.toml"], "no.toml"),
+    "seed": (["moons", "--seed", "-1"], "from 0 on"),
     "resume nothing": (["moons", "--resume"], "not a run"),
 }
 

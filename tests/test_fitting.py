@@ -7,7 +7,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 import fenchel as fx
 from fenchel import fitting
@@ -24,24 +23,7 @@ TINY = Config(
 X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0] + [5.0, 0.0]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_once(tmp_path_factory):
-    """A program that several tests run is compiled by the first of them, and without much ado."""
-    before = {
-        "jax_compilation_cache_dir": jax.config.jax_compilation_cache_dir,
-        "jax_persistent_cache_min_compile_time_secs": (
-            jax.config.jax_persistent_cache_min_compile_time_secs
-        ),
-        "jax_disable_most_optimizations": jax.config.read("jax_disable_most_optimizations"),
-    }
-    folder = str(tmp_path_factory.getbasetemp() / "compiled")
-    for name, value in zip(before, (folder, 0.3, True), strict=True):
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 class Notes:

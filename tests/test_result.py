@@ -26,15 +26,6 @@ MEAN, SCALE = np.array([3.0, -1e6]), np.array([1e-6, 1e3])  # of the data
 M, S = np.array([0.5, -0.5]), np.array([0.8, 0.6])  # of the model, in standard units
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_compiling():
-    """These programs run for moments and compile for seconds."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 def fit_with(sampler, points=None, state=None) -> Fit:
     f = DiagonalGaussian(jnp.asarray(M, jnp.float32), jnp.asarray(-2 * np.log(S), jnp.float32))
     points = jnp.zeros((1, 2)) if points is None else points

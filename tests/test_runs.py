@@ -15,7 +15,6 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
-from jax.experimental.compilation_cache import compilation_cache
 
 import fenchel as fx
 from fenchel.arrays import to_table
@@ -34,19 +33,7 @@ TINY = Config(
 X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0] + [5.0, 0.0]
 
 
-@pytest.fixture(autouse=True, scope="module")
-def compiled_once(tmp_path_factory):
-    """A program that several tests run is compiled by the first of them."""
-    names = ("jax_compilation_cache_dir", "jax_persistent_cache_min_compile_time_secs")
-    before = [getattr(jax.config, name) for name in names]
-    folder = tmp_path_factory.getbasetemp() / "compiled"
-    for name, value in zip(names, (str(folder), 0.3), strict=True):
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
-    yield folder
-    for name, value in zip(names, before, strict=True):
-        jax.config.update(name, value)
-    compilation_cache.reset_cache()
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 class StopAt:
@@ -125,8 +112,11 @@ def whole(tmp_path_factory) -> Path:
 def interrupted(tmp_path_factory) -> Path:
     """One that was stopped by Ctrl-C at its eighth iteration."""
     folder = tmp_path_factory.mktemp("runs") / "interrupted"
+    # A process that was started in the background may have been told to ignore the signal.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt):
         fit(folder, progress=StopAt(8, lambda: signal.raise_signal(signal.SIGINT)))
+    signal.signal(signal.SIGINT, before)
     return folder
 
 

@@ -31,6 +31,9 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
 
 
+BUILD_PURPOSE = 2_311  # sets the keys of the parts apart from those of the run
+
+
 class Parts(NamedTuple):
     """What is learnt, and what learns it."""
 
@@ -50,7 +53,7 @@ def build(
     """The parts of a run; those given are taken as they are."""
     choose(METHODS, config.method, "method")
     _require_own(config, {"potential": potential, "start": start, "dynamics": dynamics})
-    keys = jax.random.split(jax.random.key(config.seed), 4)
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), BUILD_PURPOSE), 3)
     if potential is None:
         potential = build_potential(config.potential, dim, keys[0])
     if dynamics is None:
@@ -58,10 +61,16 @@ def build(
     if start is None:
         own = config.dynamics.kind == CUSTOM  # of an unknown momentum: taken to be the data's
         latent = dim if own else _latents(config.dynamics.kind, config.dynamics, dim)[0]
-        precision, scale = config.dynamics.precisions[0], config.potential.base_scale or 1.0
+        precision, scale = config.dynamics.precisions[0], _base_scale(potential)
         start = build_start(config.start, dim, latent, precision, scale, keys[1])
     sampler = Embedding(start, dynamics, config.dynamics.precisions[-1])
     return Parts(potential, sampler, build_maxmin(config.training, sampler))
+
+
+def _base_scale(potential: Potential) -> float:
+    """The width of a Gaussian base measure under f, where there is one."""
+    base = potential.base if isinstance(potential, OnBase) else None
+    return base.scale if isinstance(base, GaussianBase) else 1.0
 
 
 def _require_own(config: Config, given: dict[str, object]) -> None:
@@ -138,9 +147,10 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
     then takes their place.
     """
     _check_training(config)
+    dual = FenchelBound(config.entropy, config.momentum)
     bounds: dict[str, AbstractBound] = {
-        "weighted": WeightedBound() if sampler.exact else FenchelBound(),
-        "fenchel": FenchelBound(config.entropy, config.momentum),
+        "weighted": WeightedBound() if sampler.exact else dual,
+        "fenchel": dual,
     }
     gradients: dict[str, AbstractGradient] = {"truncated": Truncated(), "bptt": BackPropagation()}
     anchored = isinstance(sampler.start, AbstractDensityStart)
@@ -151,7 +161,7 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
 
     return MaxMin(
         bound=choose(bounds, config.bound, "bound"),
-        dual=FenchelBound(config.entropy, config.momentum),
+        dual=dual,
         gradient=choose(gradients, config.gradient, "gradient estimator"),
         potential_optimiser=optimiser(config.potential_rate),
         start_optimiser=optimiser(config.start_rate),
@@ -174,5 +184,7 @@ def _check_training(config: TrainingConfig) -> None:
             raise InputError(f"training.{name} is {getattr(config, name)}: it must be positive.")
     if not 0 <= config.averaging <= 1:
         raise InputError(f"training.averaging is {config.averaging}: give a fraction of the run.")
+    if not 0 < config.final_rate <= 1:
+        raise InputError(f"training.final_rate is {config.final_rate}: give a fraction above 0.")
     if config.noise < 0:
         raise InputError(f"training.noise is {config.noise}: it must not be negative.")

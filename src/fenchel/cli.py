@@ -150,12 +150,13 @@ def sample(
     """Draw from a fitted model, in the data's units."""
     from fenchel.saving import load
 
-    writer = _writer(out_file)
+    writer = _writer(out_file, as_json)
     fitted = load(run)
     drawn = fitted.sample(n, seed=seed, corrected=False if raw else None)
     writer(drawn, fitted.columns)
     if as_json:
-        _print_json({"rows": n, "columns": list(fitted.columns), "out": str(out_file or "-")})
+        where = {"out": str(out_file)} if out_file else {"samples": drawn.tolist()}
+        _print_json({"rows": n, "columns": list(fitted.columns), **where})
 
 
 @app.command()
@@ -171,15 +172,17 @@ def score(
     from fenchel.data import load_rows
     from fenchel.saving import load
 
-    writer = _writer(out_file)
+    writer = _writer(out_file, as_json)
     fitted = load(run)
     rows = load_rows(data, seed=fitted.config.seed + 1)
     fitted.standardiser.check_dimension(rows.x)
-    densities = fitted.log_density(rows.x)
+    densities = fitted.log_density(rows.in_order(fitted.columns))
     writer(densities[:, None], ("log_density",))
     if as_json:
         mean, error = densities.mean(), densities.std() / len(densities) ** 0.5
-        _print_json({"rows": len(densities), "mean": float(mean), "standard_error": float(error)})
+        summary = {"rows": len(densities), "mean": float(mean), "standard_error": float(error)}
+        where = {"out": str(out_file)} if out_file else {"log_density": densities.tolist()}
+        _print_json({**summary, **where})
 
 
 @app.command()
@@ -215,11 +218,16 @@ def _print_json(value: Any) -> None:
     typer.echo(json.dumps(value, indent=2))
 
 
-def _writer(path: Path | None):
-    """How to write a table to that file; refused here, before any work is done, if it cannot be."""
+def _writer(path: Path | None, as_json: bool):
+    """How to write a table to that file; refused here, before any work is done, if it cannot be.
+
+    Without a file it is printed as CSV, unless JSON, which then holds it, is to be printed.
+    """
     from fenchel.files import refuse_unwritable
 
     writers = {".npy": _write_npy, ".npz": _write_npz, ".csv": _write_csv}
+    if path is None and as_json:
+        return lambda table, columns: None
     if path is None:
         return lambda table, columns: _write_csv(sys.stdout, table, columns)
     if path.suffix not in writers:

@@ -19,8 +19,8 @@ from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 from fenchel.shapes import Potential
-from fenchel.starts import AbstractStart
-from fenchel.train import Batches, Block, Info, TrainState, run
+from fenchel.starts import AbstractStart, Empirical
+from fenchel.train import Batches, Block, Info, TrainState, run, stuck
 
 KEPT_POINTS = 10_000  # of the data, in models whose sampler begins at data points
 
@@ -69,6 +69,8 @@ def fit(
         start__kind=_kind(start),
         dynamics__kind=_kind(dynamics),
     )
+    if config.seed < 0:
+        raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
     own = {"potential": potential, "start": start, "dynamics": dynamics}
     own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
     samples = load_samples(x, seed=config.seed)
@@ -119,7 +121,9 @@ def _learn(
             watcher.block(row)
             if folder is not None:
                 folder.write_metrics(row)
-                if _is_due(block, training.checkpoint_every, training.steps):
+                # A run that is about to be stopped must not be resumed as if all were well.
+                healthy = stuck(parts.maxmin, block.info) is None
+                if healthy and _is_due(block, training.checkpoint_every, training.steps):
                     folder.write_checkpoint(state)
     return state
 
@@ -138,7 +142,7 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
         row[name] = _mean(getattr(info, name))
     if not exact:
         # Without a density the weights mean nothing; better no figure than a wrong one.
-        row["ess"] = None
+        row |= dict.fromkeys(("log_likelihood", "log_partition", "log_partition_lower", "ess"))
     for name in ("lag", "trust", "potential_grad_norm", "sampler_grad_norm"):
         row[name] = _mean(getattr(info, name))
     row["potential_rate"] = float(info.potential_rate[-1])
@@ -175,10 +179,10 @@ def _result(
     samples: Samples,
 ) -> Fit:
     f, sampler = state.averaged()
-    # A start with a density needs no points: one row of zeros only carries the shape. Of the
-    # others' points a random part is kept, since files are often sorted.
+    # Only a start at data points needs them; for the others one row of zeros carries the shape. A
+    # random part is kept, since files are often sorted.
     points = jnp.zeros((1, data.shape[1]))
-    if not sampler.exact:
+    if isinstance(getattr(sampler, "start", None), Empirical):
         points = jax.random.permutation(jax.random.key(config.seed), data)[:KEPT_POINTS]
     return Fit(
         f, sampler, state.sampler_state, points, standardiser, config, samples.columns, samples.name

@@ -56,8 +56,3 @@ def definite(tree: PyTree) -> PyTree:
     numbers, rest = eqx.partition(tree, eqx.is_inexact_array)
     numbers = jax.tree.map(lambda leaf: lax.convert_element_type(leaf, leaf.dtype), numbers)
     return eqx.combine(numbers, rest)
-
-
-def count(tree: PyTree) -> int:
-    """How many numbers are learnt."""
-    return sum(leaf.size for leaf in jax.tree.leaves(learnt(tree)))

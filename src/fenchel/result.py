@@ -22,6 +22,7 @@ from fenchel.shapes import Array, Key, Points, Potential, PyTree
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
 PARTITION_CHUNKS = 16  # of them, for log Z
+PARTITION_PURPOSE = 1_847  # sets its draws apart from those of `sample` with the same seed
 
 
 class LogPartition(NamedTuple):
@@ -45,7 +46,7 @@ class Fit:
     f: Potential
     sampler: AbstractSampler
     sampler_state: PyTree
-    points: Points  # data points, for samplers that begin at them; else none
+    points: Points  # data points, for samplers that begin at them; else one row of zeros
     standardiser: Standardiser
     config: Config
     columns: tuple[str, ...]
@@ -100,12 +101,13 @@ class Fit:
     @cached_property
     def _log_partition(self) -> LogPartition:
         self._require_density("The partition function")
-        keys = jax.random.split(jax.random.key(self.config.seed), PARTITION_CHUNKS)
+        own = jax.random.fold_in(jax.random.key(self.config.seed), PARTITION_PURPOSE)
+        keys = jax.random.split(own, PARTITION_CHUNKS)
         log_w = jnp.concatenate([_log_weights(self._drawing, CHUNK, key) for key in keys])
         weights = np.exp(np.asarray(log_w - jnp.max(log_w), np.float64))
         jacobian = self.standardiser.log_scale
         return LogPartition(
-            lower=float(jnp.mean(log_w)) + jacobian,
+            lower=float(jnp.mean(log_w)) + jacobian,  # -inf if any particle ran off
             estimate=float(log_mean_exp(log_w)) + jacobian,
             standard_error=float(weights.std() / weights.mean() / weights.size**0.5),
             ess=float(effective_sample_size(log_w)),
@@ -131,7 +133,7 @@ def _draw(drawing, n: int, key: Key):
 
 @eqx.filter_jit
 def _log_weights(drawing, n: int, key: Key) -> Array:
-    return _draw(drawing, n, key).log_weight
+    return _or_none(_draw(drawing, n, key).log_weight)
 
 
 @eqx.filter_jit
@@ -141,19 +143,39 @@ def _raw(drawing, n: int, key: Key) -> Array:
 
 @eqx.filter_jit
 def _resampled(drawing, n: int, key: Key) -> Array:
-    """Systematic resampling, by weights capped at `POOL` times their mean.
+    """Systematic resampling, by weights capped so that no point of the pool is taken twice.
 
-    The cap (truncated importance sampling) costs a little bias where the weights have a heavy
-    tail, and means that no point of the pool is taken twice.
+    The cap (truncated importance sampling) costs a little bias where the weights have a heavy tail.
     """
     draw_key, offset_key, order_key = jax.random.split(key, 3)
     particles = _draw(drawing, POOL * n, draw_key)
-    weights = jnp.minimum(jax.nn.softmax(particles.log_weight), 1 / n)
+    # In units of the cap every weight is at most 1 and they sum to n: ticks one apart meet each
+    # point at most once.
+    weights = _capped(jax.nn.softmax(_or_none(particles.log_weight)), n)
     cumulative = jnp.cumsum(weights)
-    ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) / n
-    chosen = jnp.searchsorted(cumulative, ticks * cumulative[-1])
+    ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) * (cumulative[-1] / n)
+    chosen = jnp.minimum(jnp.searchsorted(cumulative, ticks), POOL * n - 1)
     # Neighbours in the pool are neighbours in the result: put them in random order.
     return jax.random.permutation(order_key, particles.x[chosen])
+
+
+def _capped(weights: Array, n: int) -> Array:
+    """min(w / c, 1) with the cap c for which these sum to n."""
+
+    def bisect(_, bracket):
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        enough = jnp.sum(jnp.minimum(weights / middle, 1)) >= n
+        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
+
+    high = jnp.ones((), weights.dtype)
+    low, _ = lax.fori_loop(0, 60, bisect, (jnp.finfo(weights.dtype).tiny * high, high))
+    return jnp.minimum(weights / low, 1)
+
+
+def _or_none(log_w: Array) -> Array:
+    """No weight at all for a particle whose weight is not a number."""
+    return jnp.where(jnp.isnan(log_w), -jnp.inf, log_w)
 
 
 @eqx.filter_jit

@@ -1,5 +1,6 @@
 """A model on disk: a JSON description and a safetensors file. Data, never code."""
 
+import hashlib
 import json
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from fenchel.version import __version__
 
 FORMAT = "fenchel-model"
 DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
+NAMES = {"name", "config", "sha256"}  # what a description must also have
 
 
 def save(fit: Fit, path: str | Path) -> None:
@@ -37,7 +39,8 @@ def save(fit: Fit, path: str | Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     save_file(table, folder / f"{ARRAYS}.partial")
     (folder / f"{ARRAYS}.partial").replace(folder / ARRAYS)
-    replace_text(folder / DESCRIPTION, json.dumps(_describe(fit), indent=2) + "\n")
+    description = {**_describe(fit), "sha256": _digest(folder)}
+    replace_text(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
 
 
 def load(
@@ -60,7 +63,8 @@ def load(
     points = jnp.zeros((description["points"], len(columns)))
     state = parts.sampler.init(points, jax.random.key(0))
     like = (parts.potential, parts.sampler, state, points)
-    f, sampler, state, points = from_table(_read_arrays(folder), like, str(folder / ARRAYS))
+    arrays = _read_arrays(folder, description["sha256"])
+    f, sampler, state, points = from_table(arrays, like, str(folder / ARRAYS))
     standardiser = Standardiser(np.array(description["mean"]), np.array(description["scale"]))
     return Fit(f, sampler, state, points, standardiser, config, columns, description["name"])
 
@@ -91,7 +95,7 @@ def _read_description(folder: Path) -> dict[str, Any]:
         numbers = [*description["mean"], *description["scale"], description["points"]]
         complete = all(isinstance(number, int | float) for number in numbers)
         lengths = {len(description[name]) for name in ("columns", "mean", "scale")}
-        if not complete or len(lengths) != 1 or not {"name", "config"} <= description.keys():
+        if not complete or len(lengths) != 1 or not description.keys() >= NAMES:
             raise ValueError("columns")
     except (ValueError, KeyError, TypeError, OSError) as error:
         raise InputError(
@@ -101,9 +105,16 @@ def _read_description(folder: Path) -> dict[str, Any]:
     return description
 
 
-def _read_arrays(folder: Path) -> dict[str, np.ndarray]:
+def _digest(folder: Path) -> str:
+    """Ties the two files to each other: the description holds the scaling of these arrays."""
+    return hashlib.sha256((folder / ARRAYS).read_bytes()).hexdigest()
+
+
+def _read_arrays(folder: Path, digest: str) -> dict[str, np.ndarray]:
     path = folder / ARRAYS
     try:
+        if _digest(folder) != digest:
+            raise ValueError("it is not the one that the description was written for")
         return load_file(path)
     except (SafetensorError, OSError, ValueError) as error:
         raise InputError(f"{path} is missing or damaged ({error}): save the model again.") from None

@@ -27,15 +27,6 @@ RECIPES = {
 }
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_compiling():
-    """These programs run for moments and compile for seconds."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 def shaken(tree, seed: int):
     """Every learnt number moved a little, so that nothing sits at a special value such as 0."""
     params, static = split(tree)

@@ -24,15 +24,6 @@ NAN_STATE = optax.GradientTransformation(
 )
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_compiling():
-    """These programs run for moments and compile for seconds."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 def same_bits(one, other) -> bool:
     """Equal structure, types and bits, NaN included."""
     leaves, others = (list(to_table(tree).items()) for tree in (one, other))

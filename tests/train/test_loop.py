@@ -64,15 +64,6 @@ class Names(list):
     __hash__ = object.__hash__
 
 
-@pytest.fixture(autouse=True, scope="module")
-def quick_compiling():
-    """These programs run for moments and compile for seconds."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
-
-
 def test_blocks_of_equal_length_are_traced_once_and_a_tail_once_more():
     maxmin, batches = MaxMin(), CountingBatches(data(), Names())
     embedding = sampler(Leapfrog(positive(0.1)))

@@ -6,7 +6,6 @@ n points leave in the estimate itself. Both potentials start far from the estima
 the largest deviation was half of what is allowed here.
 """
 
-import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -31,15 +30,6 @@ TRAINING = TrainingConfig(
     noise=0.0,
     block=1_500,
 )
-
-
-@pytest.fixture(autouse=True, scope="module")
-def quick_compiling():
-    """These programs run for moments and compile for seconds."""
-    before = jax.config.read("jax_disable_most_optimizations")
-    jax.config.update("jax_disable_most_optimizations", True)
-    yield
-    jax.config.update("jax_disable_most_optimizations", before)
 
 
 def fitted(x, potential, seed: int = 0) -> fx.Fit:

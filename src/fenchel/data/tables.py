@@ -33,6 +33,12 @@ class Samples:
     toy: Toy | None
     columns: Columns
 
+    def in_order(self, columns: Columns) -> NDArray[np.float64]:
+        """The table with its columns in this order, where they are the same ones by name."""
+        if self.columns == columns or sorted(self.columns) != sorted(columns):
+            return self.x
+        return self.x[:, [self.columns.index(name) for name in columns]]
+
 
 def load_samples(
     source: ArrayLike | str | Path, *, size: int = DEFAULT_SIZE, seed: int = 0

@@ -54,6 +54,8 @@ class Options:
                 f"dynamics.precision is {self.precision}: give one positive number, or one for "
                 f"each of the {self.steps} steps."
             )
+        if self.box is not None and len(self.box) != 2:
+            raise InputError(f"dynamics.box is {self.box}: give its low and its high end.")
         for name in ("clip_norm", "clip_value"):
             value = getattr(self, name)
             if value is not None and not value > 0:

@@ -14,7 +14,7 @@ from fenchel.shapes import Point, Potential, Scalar
 class GaussianBase(eqx.Module):
     """The normalised log density of N(0, scale² I); not learnt."""
 
-    scale: float = eqx.field(static=True, default=2.0)
+    scale: float = eqx.field(static=True, default=1.5)
 
     def __call__(self, x: Point) -> Scalar:
         z = x / self.scale

@@ -101,7 +101,7 @@ def training_figure(metrics: list[dict[str, Any]], *, title: str = "Training") -
 
     Metrics that were not recorded are left out. Red lines mark iterations with skipped steps.
     """
-    recorded = {key for row in metrics for key in row}
+    recorded = {key for row in metrics for key, value in row.items() if value is not None}
     panels = [panel for panel in TRAINING_PANELS if recorded & panel.curves.keys()]
     if not panels:
         raise InputError("There are no metrics to draw: train for at least one iteration first.")
@@ -221,7 +221,8 @@ def _curves(
     axes: Axes, panel: Panel, metrics: list[dict[str, Any]], iterations: np.ndarray
 ) -> None:
     for key, (name, colour) in panel.curves.items():
-        values = np.array([float(row.get(key, np.nan)) for row in metrics])
+        # A metric that was not recorded, or had no meaning in this run (None), is a gap.
+        values = np.array([row.get(key) for row in metrics], dtype=np.float64)
         present = np.isfinite(values)
         if present.any():
             axes.plot(iterations[present], values[present], color=colour, label=name)

@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from fenchel.data import Samples, Toy
 from fenchel.evaluate import mmd_z
 from fenchel.report.figures import density_figure, samples_figure, save, training_figure
@@ -41,7 +43,9 @@ def write_figures(fit: Fit, samples: Samples, folder: Path) -> None:
     run = RunFolder(folder)
     run.figures.mkdir(exist_ok=True)
     drawn = fit.sample(DRAWS, seed=fit.config.seed)
-    data = samples.x[:DRAWS]
+    # Files are often sorted: a random part of them, not the first rows.
+    rows = np.random.default_rng(fit.config.seed).permutation(len(samples.x))[:DRAWS]
+    data = samples.x[rows]
     names = samples.columns
     title = samples.name
     save(samples_figure(data, drawn, names=names, title=title), run.figures / "samples.png")

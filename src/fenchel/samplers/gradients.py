@@ -37,7 +37,7 @@ class BackPropagation(AbstractGradient):
 
 
 class Truncated(AbstractGradient):
-    """Stop at the draws; only f's value there is differentiated. Cost independent of T."""
+    """Stop at the draws: only f's value there is differentiated, and time is not gone back."""
 
     def draw(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key

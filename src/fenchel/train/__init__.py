@@ -2,7 +2,7 @@
 
 from fenchel.train.batches import Batches
 from fenchel.train.guard import Guard, GuardState
-from fenchel.train.loop import Block, run, run_block
+from fenchel.train.loop import Block, run, run_block, stuck
 from fenchel.train.many import run_many, stack, unstack
 from fenchel.train.maxmin import MaxMin
 from fenchel.train.state import Info, TrainState
@@ -21,5 +21,6 @@ __all__ = [
     "run_block",
     "run_many",
     "stack",
+    "stuck",
     "unstack",
 ]

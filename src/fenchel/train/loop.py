@@ -62,14 +62,23 @@ def run(
 
 def check_health(maxmin: MaxMin, info: Info, iteration: int) -> None:
     """Stop a run whose steps are no longer finite."""
+    who = stuck(maxmin, info)
+    if who is None:
+        return
+    worst = int(np.max(getattr(info, f"{who}_streak")))
+    rate = float(getattr(info, f"{who}_rate")[-1])
+    raise DivergenceError(
+        f"Training stopped at iteration {iteration}: {worst} steps of the {who} in a row were not "
+        f"finite, though its learning rate was backed off to {rate:.1e} of what was asked. None of "
+        "them was applied. Try smaller learning rates, a smaller dynamics step size, or a tighter "
+        "clip on the score; if f is your own, check that it is finite and smooth wherever samples "
+        "may go."
+    )
+
+
+def stuck(maxmin: MaxMin, info: Info) -> str | None:
+    """Which of the two has exhausted its guard's patience, if any."""
     for who in ("potential", "sampler"):
-        worst = int(np.max(getattr(info, f"{who}_streak")))
-        rate = float(getattr(info, f"{who}_rate")[-1])
-        if worst >= maxmin.guard.patience:
-            raise DivergenceError(
-                f"Training stopped at iteration {iteration}: {worst} steps of the {who} in a row "
-                f"were not finite, though its learning rate was backed off to {rate:.1e} of what "
-                "was asked. None of them was applied. Try smaller learning rates, a smaller "
-                "dynamics step size, or a tighter clip on the score; if f is your own, check that "
-                "it is finite and smooth wherever samples may go."
-            )
+        if np.max(getattr(info, f"{who}_streak")) >= maxmin.guard.patience:
+            return who
+    return None

@@ -33,7 +33,7 @@ class TrainState(NamedTuple):
 class Info(NamedTuple):
     """The health of one iteration."""
 
-    log_likelihood: Scalar  # of the batch, with log Z by its many-sample bound
+    log_likelihood: Scalar  # of the batch, with log Z by the bound that is trained on
     log_partition: Scalar  # the many-sample bound
     log_partition_lower: Scalar  # the paper's bound
     ess: Scalar  # effective sample size of the importance weights, as a fraction

@@ -1,0 +1,31 @@
+"""The README's Python runs as it is printed, but for the number of steps."""
+
+import re
+from pathlib import Path
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def snippets() -> list[str]:
+    return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
+
+
+@pytest.mark.usefixtures("compiled_once")
+def test_the_readme_runs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    names = {
+        "x": np.zeros((5, 2)),
+        "data": np.random.default_rng(0).normal(size=(100, 1)),
+    }
+    code = "\n".join(snippets())
+    quick = code.replace("steps=1500", "steps=2")
+    assert quick.count("steps=2") == 2
+    exec(quick, names)
+    assert names["fit"].f.potential.parameters.keys() == {"x", "x^2", "-x^4"}
+    assert names["particles"].x.shape == (1000, 2)
+    assert jnp.isfinite(names["particles"].log_weight).all()
+    assert (tmp_path / "model" / "model.json").is_file()
