@@ -94,9 +94,28 @@ def test_corrected_draws_are_the_models_and_raw_ones_the_samplers(fit):
     assert stats.kstest(raw, model.cdf).pvalue < 1e-10
 
 
+def taken(weights, n):
+    """How many different points n evenly spaced ticks meet."""
+    cumulative = np.cumsum(weights)
+    ticks = (np.arange(n) + 0.3) * cumulative[-1] / n
+    return len(np.unique(np.searchsorted(cumulative, ticks)))
+
+
 def test_no_point_of_the_pool_is_taken_twice(fit):
     draws = fit.sample(2_000, seed=1)
     assert len(np.unique(draws, axis=0)) == 2_000
+    heavy = jax.nn.softmax(4 * jax.random.normal(jax.random.key(0), (8 * 64,)))
+    capped = np.asarray(result._capped(heavy, 64))
+    assert capped.sum() == pytest.approx(64, rel=1e-4)
+    assert capped.max() <= 1
+    assert taken(capped, 64) == 64
+    # Negative control: cut at once and made to sum to one again, they repeat.
+    assert taken(np.minimum(heavy, 1 / 64), 64) < 64
+
+
+def test_a_particle_whose_weight_is_not_a_number_is_left_out():
+    log_w = jnp.array([0.0, jnp.nan, -1.0])
+    np.testing.assert_array_equal(result._or_none(log_w), [0.0, -np.inf, -1.0])
 
 
 def test_draws_are_a_function_of_the_seed(fit, monkeypatch):

@@ -1,5 +1,6 @@
 """A model on disk: the same bits come back, and anything else is refused in a sentence."""
 
+import hashlib
 import json
 import pickletools
 import re
@@ -160,23 +161,39 @@ def test_a_template_of_another_structure(tmp_path):
     assert "another model" in refused(tmp_path, potential=Bowl(jnp.array(1)), **parts)
 
 
+def signed(folder):
+    """The folder, with its description made to fit whatever arrays now lie there."""
+    path = folder / "model.json"
+    digest = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    path.write_text(json.dumps({**json.loads(path.read_text()), "sha256": digest}))
+    return folder
+
+
+def test_a_description_and_arrays_of_two_saves_do_not_mix(folder, tmp_path):
+    """As a kill between the two writes would leave them: the scaling would be another's."""
+    made(seed=6).save(tmp_path / "other")
+    (tmp_path / "other" / "model.safetensors").rename(folder / "model.safetensors")
+    assert "not the one that the description was written for" in refused(folder)
+    fx.load(signed(folder))  # negative control: nothing else would have noticed
+
+
 def test_arrays_of_another_model(folder, tmp_path):
     made("empirical").save(tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").rename(folder / "model.safetensors")
-    assert "another model" in refused(folder)
+    assert "another model" in refused(signed(folder))
     made(potential__width=5).save(tmp_path / "wider")
     (tmp_path / "wider" / "model.safetensors").rename(folder / "model.safetensors")
-    assert "another model" in refused(folder)
+    assert "another model" in refused(signed(folder))
 
 
 def test_arrays_too_many_or_too_few(folder):
     path = folder / "model.safetensors"
     table = load_file(path)
     save_file({**table, "code": np.zeros(3, np.float32)}, path)
-    assert "code is on one side only" in refused(folder)
+    assert "code is on one side only" in refused(signed(folder))
     name = next(iter(table))
     save_file({key: value for key, value in table.items() if key != name}, path)
-    assert f"{name} is on one side only" in refused(folder)
+    assert f"{name} is on one side only" in refused(signed(folder))
 
 
 def test_an_array_of_another_type(folder):
@@ -184,7 +201,7 @@ def test_an_array_of_another_type(folder):
     table = load_file(path)
     name = next(iter(table))
     save_file({**table, name: table[name].astype(np.float64)}, path)
-    assert "float64" in refused(folder)
+    assert "float64" in refused(signed(folder))
 
 
 @pytest.mark.parametrize("keep", [0, 5, 200, -4])
