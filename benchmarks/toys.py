@@ -25,7 +25,8 @@ from fenchel.config import Config
 from fenchel.data import TOYS, Standardiser, default_columns
 from fenchel.evaluate import mmd_z
 from fenchel.result import Fit
-from fenchel.train import Batches, TrainState, run_many, stack, unstack
+from fenchel.stacking import stack, unstack
+from fenchel.train import Batches, TrainState, run_many
 
 ROWS = 50_000
 DRAWS = 2_000

@@ -22,10 +22,11 @@ from fenchel.parameters import positive
 from fenchel.potentials import DiagonalGaussian
 from fenchel.report.progress import Bar
 from fenchel.samplers import Embedding
+from fenchel.stacking import stack, unstack
 from fenchel.starts import Empirical, Flow
 from fenchel.train import Batches, MaxMin, run, run_block
 from fenchel.train.guard import all_finite
-from fenchel.train.many import run_many, stack, unstack
+from fenchel.train.many import run_many
 
 SMALL = Config(
     potential=PotentialConfig(width=4, depth=1),

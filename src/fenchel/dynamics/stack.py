@@ -4,11 +4,11 @@ from collections.abc import Callable, Sequence
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 from jax import lax
 
 from fenchel.dynamics.particle import AbstractDynamics, Particle
 from fenchel.shapes import Key, Potential, PyTree
+from fenchel.stacking import stack, unstack
 
 UNROLL = 4
 
@@ -71,7 +71,8 @@ class PerStep(AbstractDynamics):
         cls, layers: Sequence[AbstractDynamics], between: Sequence[AbstractDynamics], remat: bool
     ) -> "PerStep":
         """From a list of layers of equal shapes, and one fewer between them."""
-        return cls(_pile(layers), _pile(between), len(layers), remat)
+        # Nothing is between the steps of a single one.
+        return cls(stack(layers), stack(between) if between else Chain(), len(layers), remat)
 
     @property
     def exact(self) -> bool:
@@ -79,8 +80,8 @@ class PerStep(AbstractDynamics):
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         keys = jax.random.split(key, self.count)
-        particle = _take(self.layers, 0)(f, particle, keys[0])
-        again = (self.between, _take(self.layers, slice(1, None)))
+        particle = unstack(self.layers, 0)(f, particle, keys[0])
+        again = (self.between, unstack(self.layers, slice(1, None)))
         arrays, static = eqx.partition(again, eqx.is_array)
 
         def step(particle: Particle, inputs: tuple[PyTree, Key]) -> Particle:
@@ -88,19 +89,6 @@ class PerStep(AbstractDynamics):
             return Chain(eqx.combine(own, static))(f, particle, step_key)
 
         return _scan(step, particle, (arrays, keys[1:]), self.remat)
-
-
-def _pile(modules: Sequence[AbstractDynamics]) -> AbstractDynamics:
-    """Modules of one kind as one module with their arrays stacked; none at all: nothing to do."""
-    if not modules:
-        return Chain()
-    return jax.tree.map(
-        lambda *leaves: jnp.stack(leaves) if eqx.is_array(leaves[0]) else leaves[0], *modules
-    )
-
-
-def _take(module: AbstractDynamics, index: int | slice) -> AbstractDynamics:
-    return jax.tree.map(lambda leaf: leaf[index] if eqx.is_array(leaf) else leaf, module)
 
 
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:

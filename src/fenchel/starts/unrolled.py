@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from flowjax.bijections import AbstractBijection, Scan
 
 from fenchel.shapes import Point, Scalar
+from fenchel.stacking import unstack
 
 
 class Unrolled(AbstractBijection):
@@ -38,9 +39,5 @@ class Unrolled(AbstractBijection):
         return y, total
 
     def _each(self) -> list[AbstractBijection]:
-        arrays, static = eqx.partition(self.layers, eqx.is_array)
-        count = jax.tree.leaves(arrays)[0].shape[0]
-        return [
-            eqx.combine(jax.tree.map(lambda leaf, i=i: leaf[i], arrays), static)
-            for i in range(count)
-        ]
+        arrays = jax.tree.leaves(eqx.filter(self.layers, eqx.is_array))
+        return [unstack(self.layers, index) for index in range(arrays[0].shape[0])]

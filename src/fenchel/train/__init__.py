@@ -3,7 +3,7 @@
 from fenchel.train.batches import Batches
 from fenchel.train.guard import Guard, GuardState
 from fenchel.train.loop import Block, run, run_block, stuck
-from fenchel.train.many import run_many, stack, unstack
+from fenchel.train.many import run_many
 from fenchel.train.maxmin import MaxMin
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait
@@ -20,7 +20,5 @@ __all__ = [
     "run",
     "run_block",
     "run_many",
-    "stack",
     "stuck",
-    "unstack",
 ]

@@ -1,27 +1,15 @@
 """Many runs at once: seeds, or data sets of one shape, under one `vmap`."""
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator
 
 import equinox as eqx
 import jax
-import jax.numpy as jnp
 import numpy as np
 
-from fenchel.shapes import PyTree
 from fenchel.train.batches import Batches
 from fenchel.train.loop import Block, run_block
 from fenchel.train.maxmin import MaxMin
 from fenchel.train.state import Info, TrainState
-
-
-def stack(trees: Sequence[PyTree]) -> PyTree:
-    """Trees of one structure as one tree, their arrays stacked."""
-    return jax.tree.map(lambda *xs: jnp.stack(xs) if eqx.is_array(xs[0]) else xs[0], *trees)
-
-
-def unstack(tree: PyTree, index: int) -> PyTree:
-    """One of the trees that were stacked."""
-    return jax.tree.map(lambda x: x[index] if eqx.is_array(x) else x, tree)
 
 
 def run_many(
