@@ -139,6 +139,25 @@ def test_training_settings_arrive():
 
 
 @pytest.mark.parametrize(
+    ("part", "updates"),
+    [("potential_optimiser", 1), ("start_optimiser", 3), ("dynamics_optimiser", 3)],
+)
+def test_learning_rates_fall_until_the_end_of_the_run_and_no_earlier(part, updates):
+    config = SMALL.with_values(
+        training__steps=10, training__sampler_steps=3, training__final_rate=0.1
+    )
+    optimiser = getattr(build(config, 2).maxmin, part)
+    # Adam's steps are as long as its rate where the gradient is always the same.
+    memory, gradient, lengths = optimiser.init(jnp.zeros(())), jnp.ones(()), []
+    for _ in range(10 * updates + 1):
+        step, memory = optimiser.update(gradient, memory)
+        lengths.append(float(-step))
+    assert lengths[-1] / lengths[0] == pytest.approx(0.1, rel=1e-4)
+    middle = lengths[5 * updates] / lengths[0]
+    assert middle == pytest.approx(0.55, rel=1e-4)  # of a cosine, the mean of its ends
+
+
+@pytest.mark.parametrize(
     ("name", "wrong", "expected"),
     [
         ("method", "adee", "no method called 'adee' (did you mean ade?)"),

@@ -155,17 +155,19 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
     gradients: dict[str, AbstractGradient] = {"truncated": Truncated(), "bptt": BackPropagation()}
     anchored = isinstance(sampler.start, AbstractDensityStart)
 
-    def optimiser(rate: float) -> optax.GradientTransformation:
-        schedule = optax.cosine_decay_schedule(rate, config.steps, config.final_rate)
-        return optax.adam(schedule)
+    def optimiser(rate: float, updates: int) -> optax.GradientTransformation:
+        """Adam, with a rate that ends with the run: Optax counts updates, not iterations."""
+        return optax.adam(optax.cosine_decay_schedule(rate, updates, config.final_rate))
+
+    sampler_updates = config.steps * config.sampler_steps
 
     return MaxMin(
         bound=choose(bounds, config.bound, "bound"),
         dual=dual,
         gradient=choose(gradients, config.gradient, "gradient estimator"),
-        potential_optimiser=optimiser(config.potential_rate),
-        start_optimiser=optimiser(config.start_rate),
-        dynamics_optimiser=optimiser(config.dynamics_rate),
+        potential_optimiser=optimiser(config.potential_rate, config.steps),
+        start_optimiser=optimiser(config.start_rate, sampler_updates),
+        dynamics_optimiser=optimiser(config.dynamics_rate, sampler_updates),
         sampler_steps=config.sampler_steps,
         anchor=config.anchor if anchored else 0.0,
         gradient_penalty=config.gradient_penalty,

@@ -49,9 +49,8 @@ class TrainingConfig:
     """How both are learnt; see `fenchel.train.MaxMin` for what each part does.
 
     `bound`: weighted or fenchel. `gradient`: truncated or bptt. `noise` is the noise floor on
-    standardised data, `final_rate` what the learning rates fall to, as a fraction, over `steps`
-    updates of each (the sampler, with several an iteration, gets there earlier), and `averaging`
-    how much of the run the moving averages look back on.
+    standardised data, `final_rate` what the learning rates fall to, as a fraction, at the end of
+    the run, and `averaging` how much of the run the moving averages look back on.
     """
 
     steps: int = 3_000
