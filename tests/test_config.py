@@ -5,7 +5,8 @@ import re
 
 import pytest
 
-from fenchel.config import Config, DynamicsConfig, TrainingConfig, choose
+from fenchel.choices import choose
+from fenchel.config import Config, DynamicsConfig, TrainingConfig
 from fenchel.errors import InputError
 
 FULL = Config(

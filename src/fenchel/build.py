@@ -7,15 +7,33 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from fenchel.config import Config, PotentialConfig, StartConfig, TrainingConfig, choose
-from fenchel.dynamics import RECIPES, AbstractDynamics, CentredNormal, Chain, Options, Refresh
+from fenchel.choices import choose
+from fenchel.config import Config, PotentialConfig, StartConfig, TrainingConfig
+from fenchel.dynamics import (
+    RECIPES,
+    AbstractDynamics,
+    CentredNormal,
+    Chain,
+    Options,
+    Refresh,
+    momentum_dimension,
+)
 from fenchel.errors import InputError
 from fenchel.estimators import AbstractBound, FenchelBound, WeightedBound
 from fenchel.potentials import MLP, DiagonalGaussian, FullGaussian, GaussianBase, OnBase
 from fenchel.samplers import AbstractGradient, BackPropagation, Embedding, Truncated
 from fenchel.shapes import Array, Key, Potential
-from fenchel.starts import FLOWS, AbstractDensityStart, AbstractStart, Empirical, Flow, Replay
+from fenchel.starts import (
+    FLOWS,
+    RESIDUAL_LAYERS,
+    AbstractDensityStart,
+    AbstractStart,
+    Empirical,
+    Flow,
+    Replay,
+)
 from fenchel.starts import deep_latent as make_deep_latent
+from fenchel.starts import residual as make_residual
 from fenchel.train import MaxMin, Wait
 
 METHODS = {"ade": "adversarial dynamics embedding: the model and its sampler learnt together"}
@@ -100,6 +118,11 @@ def build_start(
 ) -> AbstractStart:
     """`scale` is the width of the potential's base measure: flows begin there."""
     momentum = CentredNormal(latent, precision)
+    if config.kind == "deep-latent" and not latent:
+        raise InputError(
+            "A deep-latent start makes its point from the momentum, and these dynamics have none: "
+            "take a flow, such as --start spline, or begin the dynamics with hmc+."
+        )
 
     def flow(kind: str) -> AbstractStart:
         sizes = {} if kind == "planar" else {"width": config.width, "depth": config.depth}
@@ -107,11 +130,16 @@ def build_start(
             sizes["layers"] = config.layers
         return Flow(FLOWS[kind](dim, scale=scale, key=key, **sizes), momentum)
 
+    def residual() -> AbstractStart:
+        layers = RESIDUAL_LAYERS if config.layers is None else config.layers
+        return make_residual(dim, momentum, layers, scale, config.width, config.depth, key=key)
+
     kinds: dict[str, Callable[[], AbstractStart]] = {
         **{kind: (lambda kind=kind: flow(kind)) for kind in FLOWS},  # type: ignore[misc]
         "deep-latent": lambda: make_deep_latent(
             dim, latent, config.width, config.depth, precision=precision, key=key
         ),
+        "residual": residual,
         "empirical": lambda: Empirical(momentum),
         "replay": lambda: Replay(momentum, config.capacity, config.restart),
     }
@@ -134,9 +162,7 @@ def _latents(kind: str, options: Options, dim: int) -> list[int]:
     """The momentum's dimension in each of the recipes."""
     for name in kind.split("+"):
         choose(RECIPES, name, "dynamics")
-    return [
-        options.latent or dim if name.startswith("generalized") else dim for name in kind.split("+")
-    ]
+    return [momentum_dimension(name, dim, options) for name in kind.split("+")]
 
 
 def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:

@@ -4,10 +4,10 @@ import json
 import tomllib
 import types
 from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from fenchel.choices import nearest
 from fenchel.dynamics import Options
 from fenchel.errors import InputError
 
@@ -106,22 +106,6 @@ class Config:
                 part = replace(getattr(config, section), **{key: value}) if section else value
                 config = replace(config, **{section or key: part})
         return config
-
-
-def nearest(name: str, known: list[str]) -> str:
-    """' (did you mean ...?)' where something known is close, else nothing."""
-    close = get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
-
-
-def choose(table: dict[str, T], name: str, what: str) -> T:
-    """An entry of a table of named things, or an error with the nearest name."""
-    if name not in table:
-        raise InputError(
-            f"There is no {what} called {name!r}{nearest(name, list(table))}: "
-            f"choose from {', '.join(table)}."
-        )
-    return table[name]
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -143,13 +143,13 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
     if not exact:
         # Without a density the weights mean nothing; better no figure than a wrong one.
         row |= dict.fromkeys(("log_likelihood", "log_partition", "log_partition_lower", "ess"))
-    for name in ("lag", "trust", "potential_grad_norm", "sampler_grad_norm"):
+    for name in ("lag", "trust", "strain", "potential_grad_norm", "sampler_grad_norm"):
         row[name] = _mean(getattr(info, name))
     row["potential_rate"] = float(info.potential_rate[-1])
     row["sampler_rate"] = float(info.sampler_rate[-1])
     row["iterations_per_second"] = length / seconds
     row["events"] = _events(info, block.iteration - length)
-    row["skipped"] = sum(event["dropped"] for event in row["events"])
+    row["skipped"] = sum(event.get("dropped", 0) for event in row["events"])
     return row
 
 
@@ -160,7 +160,7 @@ def _mean(values: np.ndarray) -> float | None:
 
 def _events(info: Info, first: int) -> list[dict[str, Any]]:
     """One event for each iteration in which the guard dropped a step of the potential's or the
-    sampler's."""
+    sampler's, or the steps of flows were shortened."""
     events: list[dict[str, Any]] = []
     for who in ("potential", "sampler"):
         dropped, rate = getattr(info, f"dropped_{who}"), getattr(info, f"{who}_rate")
@@ -168,6 +168,9 @@ def _events(info: Info, first: int) -> list[dict[str, Any]]:
             when, how_many = first + int(index) + 1, int(dropped[index])
             how = {"dropped": how_many, "learning_rate": float(rate[index])}
             events.append({"iteration": when, "who": who, **how})
+    for index in np.flatnonzero(info.shortened):
+        strain, when = float(info.strain[index]), first + int(index) + 1
+        events.append({"iteration": when, "who": "flow", "strain": strain})
     return sorted(events, key=lambda event: event["iteration"])
 
 

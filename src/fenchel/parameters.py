@@ -56,3 +56,14 @@ def definite(tree: PyTree) -> PyTree:
     numbers, rest = eqx.partition(tree, eqx.is_inexact_array)
     numbers = jax.tree.map(lambda leaf: lax.convert_element_type(leaf, leaf.dtype), numbers)
     return eqx.combine(numbers, rest)
+
+
+def times(parameter: Array, factor: float | Array) -> Array:
+    """The same parameter with its value multiplied by a positive number, wrapped as it was."""
+    if parameter is None:  # in a tree of what is learnt, the place of what is not
+        return parameter
+    if isinstance(parameter, paramax.Parameterize):  # as made by `positive`: a logarithm
+        return eqx.tree_at(lambda p: p.args[0], parameter, parameter.args[0] + jnp.log(factor))
+    if isinstance(parameter, paramax.NonTrainable):
+        return eqx.tree_at(lambda p: p.tree, parameter, parameter.tree * factor)
+    return parameter * factor

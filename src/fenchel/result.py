@@ -16,12 +16,13 @@ from fenchel.config import Config
 from fenchel.data import Standardiser, as_rows
 from fenchel.errors import InputError
 from fenchel.estimators import effective_sample_size, log_mean_exp
-from fenchel.samplers import AbstractSampler
+from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
 PARTITION_CHUNKS = 16  # of them, for log Z
+MISS = 1e-3  # standard deviations: by so much an inverse may be off
 PARTITION_PURPOSE = 1_847  # sets its draws apart from those of `sample` with the same seed
 
 
@@ -64,6 +65,27 @@ class Fit:
     def log_density(self, x: ArrayLike) -> np.ndarray:
         """The normalised log density at each row of x, with log Z by `log_partition`."""
         return self.potential(x) - self.log_partition().estimate
+
+    def sampler_log_density(self, x: ArrayLike) -> np.ndarray:
+        """log q at each row of x: the density of the raw sampler itself, by undoing its dynamics.
+
+        Only samplers without momenta have one (deterministic, continuous and
+        generalized-continuous dynamics, or none); with stochastic log-determinants or traces it is
+        an estimate.
+        """
+        if not isinstance(self.sampler, Embedding):
+            raise InputError("Only an embedding has a density at a given point.")
+        z = jnp.asarray(self.standardiser.forward(as_rows(x)), jnp.result_type(float))
+        key = jax.random.key(self.config.seed)
+        log_q, miss = map(np.asarray, _sampler_log_density(self.f, self.sampler, z, key))
+        lost = int(np.sum(~(miss < MISS)))
+        if lost:
+            raise InputError(
+                f"The sampler cannot be undone at {lost} of {len(z)} points: its steps along the "
+                "score are too long there (η δ is 1 or more), so that the map may fold. Fit with "
+                "a smaller dynamics.step_size, or with continuous dynamics."
+            )
+        return log_q.astype(np.float64) - self.standardiser.log_scale
 
     def log_partition(self) -> LogPartition:
         """log of the integral of exp f over the data's space, by importance sampling."""
@@ -176,6 +198,11 @@ def _capped(weights: Array, n: int) -> Array:
 def _or_none(log_w: Array) -> Array:
     """No weight at all for a particle whose weight is not a number."""
     return jnp.where(jnp.isnan(log_w), -jnp.inf, log_w)
+
+
+@eqx.filter_jit
+def _sampler_log_density(f: Potential, sampler: Embedding, z: Points, key: Key):
+    return sampler.log_density(f, z, key)
 
 
 @eqx.filter_jit

@@ -50,7 +50,7 @@ def particles_of(log_w) -> Particle:
     log_w = jnp.asarray(log_w)
     zero = jnp.zeros_like(log_w)
     points = jnp.zeros((log_w.size, 1))
-    return Particle(points, points, log_w, points, zero, zero, zero, zero)
+    return Particle(points, points, log_w, points, zero, zero, zero, zero, zero)
 
 
 @pytest.mark.parametrize("bound", [FenchelBound(), WeightedBound()])

@@ -1,34 +1,73 @@
-"""Dynamics embeddings: maps of phase space that carry their exact density along."""
+"""Dynamics embeddings: maps of phase space, or of x alone, that carry their density along."""
 
 from fenchel.dynamics.clip import ClipNorm, ClipValue
 from fenchel.dynamics.drift import Drift
+from fenchel.dynamics.flow import AbstractFlow, Undone, shortened
+from fenchel.dynamics.gradient_flow import GradientFlow, along_score
+from fenchel.dynamics.gradient_step import GradientStep
 from fenchel.dynamics.inexact import Box, Metropolis
+from fenchel.dynamics.inverse import flows_of, undo
 from fenchel.dynamics.kick import Kick
+from fenchel.dynamics.log_det import (
+    AbstractLogDet,
+    ChebyshevLogDet,
+    ExactLogDet,
+    FirstOrderLogDet,
+    LanczosLogDet,
+    TaylorLogDet,
+)
 from fenchel.dynamics.momentum import CentredNormal, Refresh
-from fenchel.dynamics.nets import MomentumScale, MomentumVelocity, ScoreForce, ScoreScale
+from fenchel.dynamics.nets import (
+    FlowVelocity,
+    MomentumScale,
+    MomentumVelocity,
+    ScoreForce,
+    ScoreScale,
+)
 from fenchel.dynamics.particle import AbstractDynamics, Particle, kinetic_energy, particle_at
+from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher
+from fenchel.dynamics.radius import AbstractRadius, Given, PowerIteration
 from fenchel.dynamics.recipes import (
     RECIPES,
     Options,
+    continuous,
+    deterministic,
+    generalized_continuous,
     generalized_hmc,
     generalized_langevin,
     hmc,
     langevin,
+    momentum_dimension,
     no_dynamics,
 )
+from fenchel.dynamics.residual import step_back
+from fenchel.dynamics.solve import Solve, adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
 from fenchel.dynamics.steps import Langevin, Leapfrog
 
 __all__ = [
     "RECIPES",
     "AbstractDynamics",
+    "AbstractFlow",
+    "AbstractLogDet",
+    "AbstractProbes",
+    "AbstractRadius",
+    "Basis",
     "Box",
     "CentredNormal",
     "Chain",
+    "ChebyshevLogDet",
     "ClipNorm",
     "ClipValue",
     "Drift",
+    "ExactLogDet",
+    "FirstOrderLogDet",
+    "FlowVelocity",
+    "Given",
+    "GradientFlow",
+    "GradientStep",
     "Kick",
+    "LanczosLogDet",
     "Langevin",
     "Leapfrog",
     "Metropolis",
@@ -37,15 +76,31 @@ __all__ = [
     "Options",
     "Particle",
     "PerStep",
+    "PowerIteration",
+    "Rademacher",
     "Refresh",
     "Repeat",
     "ScoreForce",
     "ScoreScale",
+    "Solve",
+    "TaylorLogDet",
+    "Undone",
+    "adaptive",
+    "along_score",
+    "continuous",
+    "deterministic",
+    "fixed",
+    "flows_of",
+    "generalized_continuous",
     "generalized_hmc",
     "generalized_langevin",
     "hmc",
     "kinetic_energy",
     "langevin",
+    "momentum_dimension",
     "no_dynamics",
     "particle_at",
+    "shortened",
+    "step_back",
+    "undo",
 ]

@@ -1,4 +1,4 @@
-"""The learnable S_v, S_x, g_v and g_x of the generalized leapfrog.
+"""The learnable S_v, S_x, g_v and g_x of the generalized leapfrog, and h of the generalized flow.
 
 Each starts as the plain one (S = 0; g the identity, or a projection where the momentum has its own
 dimension) plus a net whose last layer is zero, so that training starts from HMC.
@@ -8,7 +8,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fenchel.shapes import Array, Key, Momentum, Point
+from fenchel.shapes import Array, Key, Momentum, Point, Scalar
 
 
 def _quiet_mlp(inputs: int, outputs: int, width: int, key: Key) -> eqx.nn.MLP:
@@ -85,3 +85,19 @@ class MomentumVelocity(eqx.Module):
 
     def __call__(self, v: Momentum) -> Point:
         return self.matrix @ v + self.net(v)
+
+
+class FlowVelocity(eqx.Module):
+    """h(∇f, f, x) = ∇f + net(∇f, f, x).
+
+    The net sees scores and values through asinh: both may be large, and a flow needs a field that
+    is smooth on the scale of its steps.
+    """
+
+    net: eqx.nn.MLP
+
+    def __init__(self, dim: int, width: int = 32, *, key: Key):
+        self.net = _quiet_mlp(2 * dim + 1, dim, width, key)
+
+    def __call__(self, score: Point, value: Scalar, x: Point) -> Point:
+        return score + self.net(jnp.concatenate([jnp.arcsinh(score), jnp.arcsinh(value)[None], x]))

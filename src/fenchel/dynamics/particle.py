@@ -16,6 +16,7 @@ class Particle(eqx.Module):
     `log_q` is the exact log density of all that was drawn so far: x, v and the retired momenta.
     `kinetic` is what the retired momenta cost: the sum of -log N(v_i; 0, 1/λ_i).
     `accepted` out of `proposed` Metropolis proposals were taken.
+    `strain` is how near the flows came to what they can bear: from 1 on, one may have folded.
     """
 
     x: Point
@@ -26,6 +27,7 @@ class Particle(eqx.Module):
     kinetic: Scalar
     accepted: Scalar
     proposed: Scalar
+    strain: Scalar
 
     def moved(self, f: Potential, x: Point, log_det: Scalar) -> "Particle":
         """At a new x, reached by a map of this log-determinant."""
@@ -45,6 +47,10 @@ class Particle(eqx.Module):
         cost = kinetic_energy(self.v, precision)
         return eqx.tree_at(lambda p: p.kinetic, self, self.kinetic + cost)
 
+    def strained(self, strain: Scalar) -> "Particle":
+        """After a flow with this strain."""
+        return eqx.tree_at(lambda p: p.strain, self, jnp.maximum(self.strain, strain))
+
     @property
     def log_weight(self) -> Scalar:
         """log of the importance weight for Z, once every momentum is retired."""
@@ -55,7 +61,7 @@ def particle_at(f: Potential, x: Point, v: Momentum, log_q: Scalar) -> Particle:
     """A fresh particle."""
     value, score = jax.value_and_grad(f)(x)
     zero = jnp.zeros_like(value)
-    return Particle(x, v, value, score, jnp.asarray(log_q, value.dtype), zero, zero, zero)
+    return Particle(x, v, value, score, jnp.asarray(log_q, value.dtype), zero, zero, zero, zero)
 
 
 def kinetic_energy(v: Momentum, precision: Array | float) -> Scalar:

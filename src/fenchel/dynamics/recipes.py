@@ -4,15 +4,36 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+import diffrax
 import jax
 
+from fenchel.choices import choose
 from fenchel.dynamics.clip import ClipNorm, ClipValue, no_clip
 from fenchel.dynamics.drift import Drift
+from fenchel.dynamics.gradient_flow import GradientFlow, Velocity, along_score
+from fenchel.dynamics.gradient_step import GradientStep
 from fenchel.dynamics.inexact import Box, Metropolis
 from fenchel.dynamics.kick import Kick
+from fenchel.dynamics.log_det import (
+    AbstractLogDet,
+    ChebyshevLogDet,
+    ExactLogDet,
+    FirstOrderLogDet,
+    LanczosLogDet,
+    TaylorLogDet,
+)
 from fenchel.dynamics.momentum import Refresh
-from fenchel.dynamics.nets import MomentumScale, MomentumVelocity, ScoreForce, ScoreScale
+from fenchel.dynamics.nets import (
+    FlowVelocity,
+    MomentumScale,
+    MomentumVelocity,
+    ScoreForce,
+    ScoreScale,
+)
 from fenchel.dynamics.particle import AbstractDynamics
+from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher
+from fenchel.dynamics.radius import Given, PowerIteration
+from fenchel.dynamics.solve import adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
 from fenchel.dynamics.steps import Langevin, Leapfrog
 from fenchel.errors import InputError
@@ -29,6 +50,13 @@ class Options:
     data's by default). Step sizes are learnt from `step_size`, always positive: for each dimension
     or one for all, for each step or shared by all. `precision` is the λ of the momenta: one for
     all, or a tuple with one a step. `clip_value`, where given, takes the place of `clip_norm`.
+
+    Of the recipes without momentum: `log_det` is exact, first-order, taylor, chebyshev or lanczos
+    (auto: exact up to 16 dimensions, then chebyshev), of this `order`, with so many `probes`
+    (0: every direction, for a trace without noise). `delta` bounds the Hessian's eigenvalues; None
+    finds a bound by power iteration. `trace` is exact or hutchinson (auto: exact up to 16
+    dimensions), `solver` adaptive with this `tolerance` or fixed with `solver_steps`, `adjoint`
+    checkpoint (back-propagation) or backsolve.
     """
 
     steps: int = 3
@@ -43,9 +71,19 @@ class Options:
     box: tuple[float, float] | None = None
     metropolis: bool = False
     remat: bool = False
+    log_det: str = "auto"
+    order: int = 8
+    probes: int = 1
+    delta: float | None = None
+    trace: str = "auto"
+    solver: str = "adaptive"
+    tolerance: float = 1e-4
+    solver_steps: int = 8
+    adjoint: str = "checkpoint"
 
     def __post_init__(self) -> None:
-        for name in ("steps", "leapfrogs", "latent", "step_size"):
+        positive_ones = ("steps", "leapfrogs", "latent", "step_size", "order", "delta")
+        for name in (*positive_ones, "tolerance", "solver_steps"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"dynamics.{name} is {value}: it must be positive.")
@@ -54,6 +92,8 @@ class Options:
                 f"dynamics.precision is {self.precision}: give one positive number, or one for "
                 f"each of the {self.steps} steps."
             )
+        if self.probes < 0:
+            raise InputError(f"dynamics.probes is {self.probes}: give their number, 0 for all.")
         if self.box is not None and len(self.box) != 2:
             raise InputError(f"dynamics.box is {self.box}: give its low and its high end.")
         for name in ("clip_norm", "clip_value"):
@@ -116,6 +156,28 @@ def generalized_langevin(dim: int, options: Options, key: Key) -> AbstractDynami
     return _sequence(step, latent, options, key)
 
 
+def deterministic(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """Steps along the score alone, each as long as a Langevin step of this size is on average."""
+    _refuse_metropolis(options, "deterministic")
+    log_det = _log_det(dim, options)
+
+    def step(_: Key, precision: float) -> AbstractDynamics:
+        shape = (dim,) if options.per_dimension else ()
+        return GradientStep(positive(options.step_size**2 / 2, shape), log_det)
+
+    return _sequence(step, 0, options, key)
+
+
+def continuous(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """One flow along the score, at first for as long as `steps` Langevin steps of this size."""
+    return _flow(dim, options, "continuous", along_score)
+
+
+def generalized_continuous(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """One flow along a learnt field, which starts as the score."""
+    return _flow(dim, options, "generalized-continuous", FlowVelocity(dim, key=key))
+
+
 def no_dynamics(dim: int, options: Options, key: Key) -> AbstractDynamics:
     """None at all: the start is the sampler (the paper's normalising-flow baseline)."""
     return Chain()
@@ -126,8 +188,20 @@ RECIPES: dict[str, Callable[[int, Options, Key], AbstractDynamics]] = {
     "langevin": langevin,
     "generalized-hmc": generalized_hmc,
     "generalized-langevin": generalized_langevin,
+    "deterministic": deterministic,
+    "continuous": continuous,
+    "generalized-continuous": generalized_continuous,
     "none": no_dynamics,
 }
+WITHOUT_MOMENTUM = ("deterministic", "continuous", "generalized-continuous")
+SMALL = 16  # dimensions, up to which whole Jacobians are cheap
+
+
+def momentum_dimension(name: str, dim: int, options: Options) -> int:
+    """Of the momentum that a recipe needs."""
+    if name in WITHOUT_MOMENTUM:
+        return 0
+    return options.latent or dim if name.startswith("generalized") else dim
 
 
 def _generalized(dim: int, latent: int, options: Options, key: Key):
@@ -156,11 +230,53 @@ def _sequence(
     if not options.per_step:
         if len(set(precisions)) > 1:
             raise InputError("Steps that share their parameters share λ too: give one precision.")
-        refresh = Refresh(latent, precisions[0])
+        refresh = Refresh(latent, precisions[0]) if latent else Chain()
         return Repeat(boxed(key, precisions[0]), options.steps, refresh, options.remat)
     layers = list(map(boxed, jax.random.split(key, options.steps), precisions))
     refreshes = [Refresh(latent, new, old) for old, new in pairwise(precisions)]
-    return PerStep.of(layers, refreshes, options.remat)
+    return PerStep.of(layers, refreshes if latent else [], options.remat)
+
+
+def _flow(dim: int, options: Options, name: str, velocity: Velocity) -> AbstractDynamics:
+    _refuse_metropolis(options, name)
+    adjoints: dict[str, Callable[[], diffrax.AbstractAdjoint]] = {
+        "checkpoint": diffrax.RecursiveCheckpointAdjoint,
+        "backsolve": diffrax.BacksolveAdjoint,
+    }
+    adjoint = choose(adjoints, options.adjoint, "adjoint")()
+    solvers = {
+        "adaptive": lambda: adaptive(options.tolerance, adjoint=adjoint),
+        "fixed": lambda: fixed(options.solver_steps, adjoint=adjoint),
+    }
+    probes = {
+        "exact": Basis,
+        "hutchinson": lambda: _probes(options),
+        "auto": Basis if dim <= SMALL else lambda: _probes(options),
+    }
+    flow: AbstractDynamics = GradientFlow(
+        positive(options.steps * options.step_size**2 / 2),
+        velocity,
+        choose(probes, options.trace, "trace")(),
+        choose(solvers, options.solver, "solver")(),
+    )
+    return flow if options.box is None else Chain([flow, Box(*options.box)])
+
+
+def _log_det(dim: int, options: Options) -> AbstractLogDet:
+    radius = PowerIteration() if options.delta is None else Given(options.delta)
+    kinds: dict[str, Callable[[], AbstractLogDet]] = {
+        "exact": ExactLogDet,
+        "first-order": lambda: FirstOrderLogDet(Basis(), radius),
+        "taylor": lambda: TaylorLogDet(options.order, _probes(options), radius),
+        "chebyshev": lambda: ChebyshevLogDet(options.order, _probes(options), radius),
+        "lanczos": lambda: LanczosLogDet(options.order, _probes(options), radius),
+    }
+    kinds["auto"] = kinds["exact" if dim <= SMALL else "chebyshev"]
+    return choose(kinds, options.log_det, "log-determinant")()
+
+
+def _probes(options: Options) -> AbstractProbes:
+    return Rademacher(options.probes) if options.probes else Basis()
 
 
 def _leapfrogs(leapfrog: Leapfrog, options: Options) -> AbstractDynamics:

@@ -91,7 +91,13 @@ class Bar:
 
 
 def describe_event(event: dict[str, Any]) -> str:
-    """An event of the guard in words."""
+    """An event in words."""
+    if event["who"] == "flow":
+        return (
+            f"iteration {event['iteration']}: the flow along the score was at "
+            f"{event['strain']:.2g} of what it can bear (from 1 on it may fold), so its steps were "
+            "halved"
+        )
     return (
         f"iteration {event['iteration']}: {event['dropped']} non-finite step(s) of the "
         f"{event['who']} dropped, last good state kept, its learning rate now at "

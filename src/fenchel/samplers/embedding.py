@@ -6,10 +6,11 @@ import equinox as eqx
 import jax
 import paramax
 
-from fenchel.dynamics import AbstractDynamics, Particle, particle_at
+from fenchel.dynamics import AbstractDynamics, Particle, particle_at, undo
+from fenchel.errors import InputError
 from fenchel.parameters import fixed
 from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree
-from fenchel.starts import AbstractStart
+from fenchel.starts import AbstractDensityStart, AbstractStart
 
 
 class AbstractSampler(eqx.Module):
@@ -67,6 +68,26 @@ class Embedding(AbstractSampler):
 
         particles = jax.vmap(one)(points, jax.random.split(key, points.shape[0]))
         return particles, sampler.start.remember(state, particles.x)
+
+    def log_density(self, f: Potential, points: Points, key: Key) -> tuple[Array, Array]:
+        """log q at given points, and by how much each was missed by the way back.
+
+        Only without momenta is the density of x alone known. A miss that is not small means that
+        no inverse was found there.
+        """
+        sampler, f = paramax.unwrap((self, f))
+        start = sampler.start
+        if not isinstance(start, AbstractDensityStart):
+            raise InputError(
+                "The density at a given point needs a start that has one: a flow or a residual "
+                "network, such as --start spline."
+            )
+
+        def one(x: Point, key: Key) -> tuple[Array, Array]:
+            undone = undo(sampler.dynamics, f, x, key)
+            return start.log_density(undone.x) - undone.log_det, undone.miss
+
+        return jax.vmap(one)(points, jax.random.split(key, points.shape[0]))
 
     def _one(self, f: Potential, point: Point, state: PyTree, key: Key) -> Particle:
         start_key, move_key = jax.random.split(key)

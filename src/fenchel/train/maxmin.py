@@ -12,7 +12,7 @@ import optax
 import paramax
 from jax import lax
 
-from fenchel.dynamics import Particle
+from fenchel.dynamics import Particle, shortened
 from fenchel.errors import InputError
 from fenchel.estimators import (
     AbstractBound,
@@ -56,6 +56,7 @@ class MaxMin(eqx.Module):
     - `decay`: of the moving averages.
     - `wait`: how the potential waits for its sampler.
     - `guard`: what happens to steps that are not finite.
+    - `relief`: what the steps of strained flows are multiplied by.
     """
 
     bound: AbstractBound = WeightedBound()
@@ -74,6 +75,7 @@ class MaxMin(eqx.Module):
     decay: float = eqx.field(static=True, default=0.998)
     wait: Wait = Wait()
     guard: Guard = Guard()
+    relief: float = eqx.field(static=True, default=0.5)
 
     def check(self, sampler: AbstractSampler) -> None:
         """Refuse what cannot work together."""
@@ -113,6 +115,8 @@ class MaxMin(eqx.Module):
         sampler_key, potential_key = jax.random.split(key)
         state, sampler_outcomes = self._learn_sampler(state, batches[:-1], sampler_key)
         state, outcome, health = self._learn_potential(state, batches[-1], potential_key)
+        strain = jnp.max(health.particles.strain)
+        state = self._relieve(state, strain >= 1)
         good = ~outcome.dropped
         moved = optax.incremental_update(
             learnt((state.potential, state.sampler)), state.averages, 1 - self.decay
@@ -120,7 +124,16 @@ class MaxMin(eqx.Module):
         state = state._replace(
             averages=keep_if(good, moved, state.averages), iteration=state.iteration + 1
         )
-        return state, _info(state, health, outcome, sampler_outcomes)
+        return state, _info(state, health, outcome, sampler_outcomes, strain)
+
+    def _relieve(self, state: TrainState, strained: Array) -> TrainState:
+        """Shorten the steps of flows that may have folded, for all particles alike."""
+        factor = jnp.where(strained, self.relief, 1.0)
+        potential, sampler = state.averages
+        return state._replace(
+            sampler=shortened(state.sampler, factor),
+            averages=(potential, shortened(sampler, factor)),
+        )
 
     def _learn_sampler(
         self, state: TrainState, batches: Array, key: Key
@@ -220,7 +233,9 @@ def _part(sampler: PyTree) -> PyTree:
     )
 
 
-def _info(state: TrainState, health: Health, outcome: Outcome, sampler: Outcome) -> Info:
+def _info(
+    state: TrainState, health: Health, outcome: Outcome, sampler: Outcome, strain: Scalar
+) -> Info:
     particles, log_w = health.particles, health.particles.log_weight
     return Info(
         log_likelihood=health.log_likelihood,
@@ -234,6 +249,8 @@ def _info(state: TrainState, health: Health, outcome: Outcome, sampler: Outcome)
         lag=health.lag,
         trust=health.trust,
         acceptance=jnp.sum(particles.accepted) / jnp.sum(particles.proposed),
+        strain=strain,
+        shortened=(strain >= 1).astype(jnp.int32),
         dropped_potential=outcome.dropped.astype(jnp.int32),
         dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
         # Each has its own: good steps of the one must not hide that the other is stuck.

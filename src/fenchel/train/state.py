@@ -44,6 +44,8 @@ class Info(NamedTuple):
     lag: Scalar  # how far the sampler is behind, in nats
     trust: Scalar  # the factor on the potential's step that follows from it
     acceptance: Scalar  # of Metropolis proposals; NaN where there are none
+    strain: Scalar  # of the flows, at its largest; from 1 on their steps are shortened
+    shortened: Array  # whether they were
     dropped_potential: Array  # how many steps the guard dropped in this iteration
     dropped_sampler: Array
     potential_streak: Array  # how many in a row by now
