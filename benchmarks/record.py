@@ -11,7 +11,7 @@ from typing import Any
 import jax
 
 RESULTS = Path(__file__).parent / "results"
-PACKAGES = ("fenchel", "jax", "jaxlib", "equinox", "optax", "flowjax", "numpy", "torch")
+PACKAGES = ("fenchel", "jax", "jaxlib", "equinox", "optax", "flowjax", "diffrax", "numpy", "torch")
 
 
 def provenance() -> dict[str, Any]:

@@ -112,6 +112,7 @@ def _health(infos: list, state: TrainState, index: int, patience: int) -> dict[s
                 for info in infos
             )
         ),
+        "shortened": int(sum(np.sum(info.shortened[index]) for info in infos)),
         "lag": lag,
         "worst_lag": max(float(np.mean(info.lag[index])) for info in infos),
         "diverged": bool(not finite or gave_up or not lag < 5.0),

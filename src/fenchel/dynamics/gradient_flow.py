@@ -47,12 +47,14 @@ class GradientFlow(AbstractFlow):
         return self.probes.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        x, log_det, failed = self._integrate(f, particle.x, key, 0.0, 1.0)
-        return particle.moved(f, x, log_det).strained(failed)
+        x, log_det, strain, failed = self._integrate(f, particle.x, key, 0.0, 1.0)
+        # A particle that the solver gave up on stays where it was, and has no density any more.
+        x, log_det = jnp.where(failed, particle.x, x), jnp.where(failed, jnp.nan, log_det)
+        return particle.moved(f, x, log_det).strained(strain)
 
     def inverse(self, f: Potential, x: Point, key: Key) -> Undone:
-        before, log_det, failed = self._integrate(f, x, key, 1.0, 0.0)
-        return Undone(before, -log_det, jnp.where(failed > 0, jnp.inf, 0.0))
+        before, log_det, _, failed = self._integrate(f, x, key, 1.0, 0.0)
+        return Undone(before, -log_det, jnp.where(failed, jnp.inf, 0.0))
 
     def shortened(self, factor: Scalar | float) -> "GradientFlow":
         return eqx.tree_at(lambda s: s.time, self, times(self.time, factor))
@@ -66,8 +68,8 @@ class GradientFlow(AbstractFlow):
         field = eqx.filter_closure_convert(field, x)
         args = field, self.probes.draw(key, x)
         y = x, jnp.zeros((), x.dtype)
-        (x, log_det), failed = self.solve(_with_trace, y, args, begin, end)
-        return x, log_det, failed
+        (x, log_det), strain, failed = self.solve(_with_trace, y, args, begin, end)
+        return x, log_det, strain, failed
 
 
 def _with_trace(_, y: tuple[Point, Scalar], args: tuple[Callable, Array]) -> tuple[Point, Scalar]:

@@ -95,8 +95,8 @@ def describe_event(event: dict[str, Any]) -> str:
     if event["who"] == "flow":
         return (
             f"iteration {event['iteration']}: the flow along the score was at "
-            f"{event['strain']:.2g} of what it can bear (from 1 on it may fold), so its steps were "
-            "halved"
+            f"{event['strain']:.2g} of what it can bear (from 1 on it may fold, or its solver give "
+            "up), so it was shortened by half"
         )
     return (
         f"iteration {event['iteration']}: {event['dropped']} non-finite step(s) of the "
