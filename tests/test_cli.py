@@ -72,6 +72,16 @@ def test_a_run_holds_what_it_should(run):
     assert all(row["events"] == [] for row in rows)
 
 
+@pytest.mark.parametrize("kind", ["deterministic", "hmc+continuous", "generalized-continuous"])
+def test_flows_by_name_are_fitted_saved_and_loaded(monkeypatch, tmp_path, tiny, kind):
+    out = tmp_path / "r"
+    assert call(
+        monkeypatch, "fit", "moons", "--out", out, "--config", tiny, "--dynamics", kind
+    ) == 0  # fmt: skip
+    assert call(monkeypatch, "sample", out, "-n", 5, "--out", tmp_path / "s.npy") == 0
+    assert np.isfinite(np.load(tmp_path / "s.npy")).all()
+
+
 def test_fit_prints_json_where_a_machine_reads(monkeypatch, capsys, tmp_path, tiny):
     code = call(
         monkeypatch, "fit", "moons", "--out", tmp_path / "r", "--config", tiny, "--json",

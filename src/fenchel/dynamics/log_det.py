@@ -56,7 +56,7 @@ class ExactLogDet(AbstractLogDet):
         value, product = jax.linearize(g, x)
         jacobian = jax.vmap(product, out_axes=1)(jnp.eye(x.size, dtype=x.dtype))
         log_det = jnp.linalg.slogdet(jnp.eye(x.size, dtype=x.dtype) + jacobian)[1]
-        return Step(value, log_det, dense_radius(jacobian))
+        return Step(value, log_det, lax.stop_gradient(dense_radius(jacobian)))
 
 
 class FirstOrderLogDet(AbstractLogDet):

@@ -65,7 +65,6 @@ class PowerIteration(AbstractRadius):
 
 def dense_radius(matrix: Array) -> Scalar:
     """An upper bound from the whole matrix, |A^8|^(1/8): if A = A', at most d^(1/16) too large."""
-    matrix = lax.stop_gradient(matrix)
     size = jnp.linalg.norm(matrix)
     power = matrix / jnp.maximum(size, jnp.finfo(matrix.dtype).tiny)
     for _ in range(3):

@@ -55,8 +55,8 @@ class Options:
     (auto: exact up to 16 dimensions, then chebyshev), of this `order`, with so many `probes`
     (0: every direction, for a trace without noise). `delta` bounds the Hessian's eigenvalues; None
     finds a bound by power iteration. `trace` is exact or hutchinson (auto: exact up to 16
-    dimensions), `solver` adaptive with this `tolerance` or fixed with `solver_steps`, `adjoint`
-    checkpoint (back-propagation) or backsolve.
+    dimensions), `solver` adaptive with this `tolerance` and at most `max_steps`, or fixed with
+    `solver_steps`, `adjoint` checkpoint (back-propagation) or backsolve.
     """
 
     steps: int = 3
@@ -78,12 +78,13 @@ class Options:
     trace: str = "auto"
     solver: str = "adaptive"
     tolerance: float = 1e-4
+    max_steps: int = 32
     solver_steps: int = 8
     adjoint: str = "checkpoint"
 
     def __post_init__(self) -> None:
         positive_ones = ("steps", "leapfrogs", "latent", "step_size", "order", "delta")
-        for name in (*positive_ones, "tolerance", "solver_steps"):
+        for name in (*positive_ones, "tolerance", "max_steps", "solver_steps"):
             value = getattr(self, name)
             if value is not None and not value > 0:
                 raise InputError(f"dynamics.{name} is {value}: it must be positive.")
@@ -245,7 +246,7 @@ def _flow(dim: int, options: Options, name: str, velocity: Velocity) -> Abstract
     }
     adjoint = choose(adjoints, options.adjoint, "adjoint")()
     solvers = {
-        "adaptive": lambda: adaptive(options.tolerance, adjoint=adjoint),
+        "adaptive": lambda: adaptive(options.tolerance, options.max_steps, adjoint),
         "fixed": lambda: fixed(options.solver_steps, adjoint=adjoint),
     }
     probes = {

@@ -62,7 +62,7 @@ def adaptive(
         raise InputError(f"The solver's tolerance is {tolerance}: it must be positive.")
     controller = diffrax.PIDController(rtol=tolerance, atol=0.1 * tolerance)
     adjoint = adjoint or diffrax.RecursiveCheckpointAdjoint()
-    return Solve(diffrax.Tsit5(), controller, adjoint, 1.0, max_steps // 2, max_steps)
+    return Solve(diffrax.Tsit5(), controller, adjoint, 1.0, -(-max_steps // 2), max_steps)
 
 
 def fixed(

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fenchel.dynamics import AbstractLogDet, CentredNormal, ExactLogDet, step_back
+from fenchel.dynamics.radius import dense_radius
 from fenchel.errors import InputError
 from fenchel.shapes import Array, Key, Momentum, Point, Scalar
 from fenchel.stacking import stack
@@ -19,8 +20,8 @@ RESIDUAL_LAYERS = 8
 class Contraction(eqx.Module):
     """φ: a net with tanh that never stretches a distance.
 
-    Each weight matrix W is divided by a bound on its norm, sqrt(|W|_1 |W|_∞), where that is above
-    1; tanh does not stretch either. So x + ε φ(x) with ε < 1 can be undone, whatever is learnt.
+    Each weight matrix is divided by an upper bound on its norm where that is above 1, and tanh does
+    not stretch either. So x + ε φ(x) with ε < 1 can be undone, whatever is learnt.
     """
 
     weights: tuple[Array, ...]
@@ -43,8 +44,9 @@ class Contraction(eqx.Module):
 
 
 def _norm_bound(weight: Array) -> Scalar:
-    size = jnp.abs(weight)
-    return jnp.sqrt(jnp.max(jnp.sum(size, 0)) * jnp.max(jnp.sum(size, 1)))
+    """At most d^(1/32) above the largest singular value, d the smaller of the two sizes."""
+    square = weight.T @ weight if weight.shape[1] < weight.shape[0] else weight @ weight.T
+    return jnp.sqrt(dense_radius(square))
 
 
 class Residual(AbstractDensityStart):

@@ -1,0 +1,113 @@
+"""log q at a given point: round trips, integrals, and what has no inverse."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fenchel.build import build_dynamics
+from fenchel.config import DynamicsConfig
+from fenchel.dynamics import (
+    CentredNormal,
+    Chain,
+    GradientFlow,
+    GradientStep,
+    Options,
+    Repeat,
+    adaptive,
+    undo,
+)
+from fenchel.errors import InputError
+from fenchel.samplers import Embedding
+from fenchel.starts import Empirical, Flow, affine_coupling, residual
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KEY = jax.random.key(11)
+
+
+def potential(x):
+    """Two wells, with a Hessian that is bounded everywhere."""
+    return -0.3 * jnp.sum(x**2) + 0.5 * jnp.cos(2 * x[0]) + 0.3 * jnp.sin(x[0] + 2 * x[1])
+
+
+def start(kind="flow"):
+    momentum = CentredNormal(0)
+    if kind == "residual":
+        return residual(2, momentum, 3, 1.2, 8, 1, key=KEY)
+    return Flow(affine_coupling(2, 2, 1.2, 8, 1, key=KEY), momentum)
+
+
+DYNAMICS = {
+    "deterministic": {"steps": 3, "step_size": 0.5},
+    "continuous": {"steps": 2, "step_size": 0.6, "tolerance": 1e-9, "max_steps": 4_000},
+    "generalized-continuous": {"steps": 2, "step_size": 0.6, "tolerance": 1e-9, "max_steps": 4_000},
+    "deterministic+continuous": {
+        "steps": 2,
+        "step_size": 0.5,
+        "tolerance": 1e-9,
+        "max_steps": 4_000,
+    },
+    "none": {},
+}
+
+
+def embedding(kind, start_kind="flow"):
+    options = Options(**DYNAMICS[kind])
+    return Embedding(start(start_kind), build_dynamics(kind, options, 2, KEY))
+
+
+@pytest.mark.parametrize("start_kind", ["flow", "residual"])
+@pytest.mark.parametrize("kind", list(DYNAMICS))
+def test_what_was_drawn_is_found_again(kind, start_kind):
+    """Forward, then back: the density of a draw is the one that the draw carried."""
+    sampler = embedding(kind, start_kind)
+    particles, _ = jax.jit(lambda key: sampler.draw(potential, jnp.zeros((20, 2)), None, key))(KEY)
+    log_q, miss = jax.jit(lambda x: sampler.log_density(potential, x, KEY))(particles.x)
+    np.testing.assert_allclose(log_q, particles.log_q, atol=1e-6)
+    assert jnp.max(miss) < 1e-10
+    assert sampler.exact
+    assert jnp.max(particles.strain) < 1
+
+
+@pytest.mark.parametrize("kind", list(DYNAMICS))
+def test_the_density_integrates_to_one(kind):
+    side = jnp.linspace(-7, 7, 141)
+    grid = jnp.stack(jnp.meshgrid(side, side), -1).reshape(-1, 2)
+    sampler = embedding(kind, "residual" if kind == "none" else "flow")
+    log_q, miss = jax.jit(lambda x: sampler.log_density(potential, x, KEY))(grid)
+    assert jnp.max(miss) < 1e-6
+    total = jnp.sum(jnp.exp(log_q)) * (side[1] - side[0]) ** 2
+    assert total == pytest.approx(1.0, abs=1e-3)
+
+
+def test_shared_steps_and_chains_are_undone_too():
+    step = GradientStep(jnp.array([0.1, 0.2]))
+    stack = Chain([Repeat(step, 3), GradientFlow(jnp.array(0.3), solve=adaptive(1e-9, 4_000))])
+    sampler = Embedding(start(), stack)
+    particles, _ = sampler.draw(potential, jnp.zeros((3, 2)), None, KEY)
+    log_q, _ = sampler.log_density(potential, particles.x, KEY)
+    np.testing.assert_allclose(log_q, particles.log_q, atol=1e-6)
+
+
+def test_a_map_that_folds_is_not_undone():
+    """x + η ∇f with η δ far above 1: the iteration does not arrive, and the miss says so."""
+    steep = lambda x: -0.5 * jnp.sum(x**2)  # noqa: E731
+    undone = undo(GradientStep(jnp.array(2.5)), steep, jnp.array([1.0, 2.0]), KEY)
+    assert not undone.miss < 1e-3
+    fine = undo(GradientStep(jnp.array(0.9)), steep, jnp.array([1.0, 2.0]), KEY)
+    assert fine.miss < 1e-10
+
+
+@pytest.mark.parametrize("kind", ["hmc", "continuous+hmc", "langevin"])
+def test_momenta_have_no_density_of_x_alone(kind):
+    config = DynamicsConfig(kind=kind)
+    sampler = Embedding(start(), build_dynamics(kind, config, 2, KEY))
+    with pytest.raises(InputError, match="without momenta"):
+        sampler.log_density(potential, jnp.zeros((1, 2)), KEY)
+
+
+def test_neither_has_a_start_at_data_points():
+    sampler = Embedding(Empirical(CentredNormal(0)), GradientStep(jnp.array(0.1)))
+    with pytest.raises(InputError, match="start that has one"):
+        sampler.log_density(potential, jnp.zeros((1, 2)), KEY)
