@@ -11,11 +11,15 @@ from fenchel.choices import choose
 from fenchel.config import Config, PotentialConfig, StartConfig, TrainingConfig
 from fenchel.dynamics import (
     RECIPES,
+    SMALL,
     AbstractDynamics,
     CentredNormal,
     Chain,
+    ExactLogDet,
+    Given,
     Options,
     Refresh,
+    TaylorLogDet,
     momentum_dimension,
 )
 from fenchel.errors import InputError
@@ -132,7 +136,10 @@ def build_start(
 
     def residual() -> AbstractStart:
         layers = RESIDUAL_LAYERS if config.layers is None else config.layers
-        return make_residual(dim, momentum, layers, scale, config.width, config.depth, key=key)
+        # A layer's Jacobian is not symmetric: Taylor's expansion does not mind, Chebyshev's may.
+        log_det = ExactLogDet() if dim <= SMALL else TaylorLogDet(radius=Given(1.0))
+        sizes = (layers, scale, config.width, config.depth)
+        return make_residual(dim, momentum, *sizes, log_det=log_det, key=key)
 
     kinds: dict[str, Callable[[], AbstractStart]] = {
         **{kind: (lambda kind=kind: flow(kind)) for kind in FLOWS},  # type: ignore[misc]

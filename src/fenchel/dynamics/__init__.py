@@ -29,6 +29,7 @@ from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher
 from fenchel.dynamics.radius import AbstractRadius, Given, PowerIteration
 from fenchel.dynamics.recipes import (
     RECIPES,
+    SMALL,
     Options,
     continuous,
     deterministic,
@@ -47,6 +48,7 @@ from fenchel.dynamics.steps import Langevin, Leapfrog
 
 __all__ = [
     "RECIPES",
+    "SMALL",
     "AbstractDynamics",
     "AbstractFlow",
     "AbstractLogDet",
