@@ -83,13 +83,13 @@ def fit(
     dynamics: Annotated[
         str | None,
         typer.Option(
-            help="hmc, langevin, generalized-hmc, generalized-langevin or none; "
-            "joined by + for a stack."
+            help="hmc, langevin, generalized-hmc, generalized-langevin, deterministic, "
+            "continuous, generalized-continuous or none; joined by + for a stack."
         ),
     ] = None,
     start: Annotated[
         str | None,
-        typer.Option(help="spline, coupling, planar, deep-latent, empirical or replay."),
+        typer.Option(help="spline, coupling, planar, residual, deep-latent, empirical or replay."),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Iterations, 3000 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="What all randomness comes from.")] = None,
