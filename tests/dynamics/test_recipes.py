@@ -1,5 +1,6 @@
 """Options, step sizes, and stacks with and without rematerialisation."""
 
+import diffrax
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -8,7 +9,22 @@ import paramax
 import pytest
 
 from fenchel.build import build_dynamics
-from fenchel.dynamics import RECIPES, Langevin, Leapfrog, Options, Refresh, particle_at
+from fenchel.dynamics import (
+    RECIPES,
+    ChebyshevLogDet,
+    ExactLogDet,
+    FirstOrderLogDet,
+    Given,
+    LanczosLogDet,
+    Langevin,
+    Leapfrog,
+    Options,
+    Rademacher,
+    Refresh,
+    TaylorLogDet,
+    momentum_dimension,
+    particle_at,
+)
 from fenchel.errors import InputError
 from fenchel.parameters import learnt, split
 
@@ -16,6 +32,7 @@ pytestmark = pytest.mark.usefixtures("x64")
 
 KEY = jax.random.key(0)
 MOVING = [name for name in RECIPES if name != "none"]
+IN_PHASE_SPACE = [name for name in MOVING if momentum_dimension(name, 2, Options())]
 
 
 def quartic(x):
@@ -49,10 +66,14 @@ def test_precisions():
     assert Options(steps=2, precision=(1.0, 4.0)).precisions == (1.0, 4.0)
 
 
-@pytest.mark.parametrize("name", MOVING)
-def test_options_that_contradict_each_other(name):
+@pytest.mark.parametrize("name", IN_PHASE_SPACE)
+def test_shared_steps_share_their_precision(name):
     with pytest.raises(InputError, match="share λ too"):
         RECIPES[name](2, Options(steps=2, per_step=False, precision=(1.0, 2.0)), KEY)
+
+
+@pytest.mark.parametrize("name", MOVING)
+def test_an_empty_box_is_refused(name):
     with pytest.raises(InputError, match=r"The box \[1.0, -1.0\] is empty"):
         RECIPES[name](2, Options(box=(1.0, -1.0)), KEY)
 
@@ -79,7 +100,7 @@ SHAPES = [
 LATENT_SHAPES = [(True, True, 1, (4,)), (True, False, 3, ())]
 SIZES = [
     (name, *shape)
-    for name in MOVING
+    for name in IN_PHASE_SPACE
     for shape in SHAPES + (LATENT_SHAPES if name.startswith("generalized") else [])
 ]
 
@@ -146,3 +167,85 @@ def test_remat_changes_nothing(name, per_step, leapfrogs):
         np.testing.assert_allclose(a, b, atol=1e-10)
     largest = max(jnp.max(jnp.abs(leaf)) for leaf in jax.tree.leaves(plain[1]))
     assert largest > 1e-3  # there is a gradient to compare
+
+
+@pytest.mark.parametrize(("per_dimension", "per_step", "latent", "shape"), SHAPES)
+def test_gradient_steps_are_as_long_as_langevins(per_dimension, per_step, latent, shape):
+    options = Options(4, 2, latent, 0.3, per_dimension, per_step)
+    steps = paramax.unwrap(RECIPES["deterministic"](2, options, KEY))
+    size = (steps.layers if per_step else steps.layer).step_size
+    assert size.shape == shape
+    np.testing.assert_allclose(size, 0.3**2 / 2, rtol=1e-6)
+
+
+@pytest.mark.parametrize("name", ["continuous", "generalized-continuous"])
+def test_a_flow_is_as_long_as_its_steps_together(name):
+    flow = paramax.unwrap(RECIPES[name](2, Options(steps=4, step_size=0.3), KEY))
+    assert flow.time == pytest.approx(4 * 0.3**2 / 2)
+
+
+OBJECTS = {
+    "exact": ExactLogDet,
+    "first-order": FirstOrderLogDet,
+    "taylor": TaylorLogDet,
+    "chebyshev": ChebyshevLogDet,
+    "lanczos": LanczosLogDet,
+}
+
+
+@pytest.mark.parametrize("kind", list(OBJECTS))
+def test_log_determinants_by_name(kind):
+    options = Options(log_det=kind, order=5, probes=3, delta=2.0)
+    log_det = RECIPES["deterministic"](2, options, KEY).layers.log_det
+    assert isinstance(log_det, OBJECTS[kind])
+    if kind != "exact":
+        assert log_det.radius == Given(2.0)
+    if kind not in ("exact", "first-order"):
+        assert (log_det.order, log_det.probes) == (5, Rademacher(3))
+
+
+def test_whole_jacobians_only_in_few_dimensions():
+    few, many = (RECIPES["deterministic"](dim, Options(), KEY).layers.log_det for dim in (16, 17))
+    assert isinstance(few, ExactLogDet)
+    assert isinstance(many, ChebyshevLogDet)
+    few, many = (RECIPES["continuous"](dim, Options(), KEY) for dim in (16, 17))
+    assert few.exact
+    assert not many.exact
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"log_det": "tailor"}, "did you mean taylor"),
+        ({"probes": -1}, "probes is -1"),
+        ({"order": 0}, "order is 0"),
+        ({"delta": -1.0}, "delta is -1.0"),
+        ({"metropolis": True}, "use it with hmc"),
+    ],
+)
+def test_bad_options_of_gradient_steps(values, expected):
+    with pytest.raises(InputError, match=expected):
+        RECIPES["deterministic"](2, Options(**values), KEY)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"trace": "hutchinsen"}, "did you mean hutchinson"),
+        ({"solver": "adaptiv"}, "did you mean adaptive"),
+        ({"adjoint": "backsolv"}, "did you mean backsolve"),
+        ({"tolerance": 0.0}, "tolerance is 0.0"),
+        ({"metropolis": True}, "use it with hmc"),
+    ],
+)
+def test_bad_options_of_flows(values, expected):
+    with pytest.raises(InputError, match=expected):
+        RECIPES["continuous"](2, Options(**values), KEY)
+
+
+def test_solvers_adjoints_and_traces_by_name():
+    options = Options(trace="hutchinson", probes=2, solver="fixed", adjoint="backsolve")
+    flow = RECIPES["continuous"](2, options, KEY)
+    assert flow.probes == Rademacher(2)
+    assert isinstance(flow.solve.controller, diffrax.ConstantStepSize)
+    assert isinstance(flow.solve.adjoint, diffrax.BacksolveAdjoint)
