@@ -1,5 +1,7 @@
 """The arrays of a module as a flat table of names, and back: the form in which they are stored."""
 
+from typing import Any
+
 import equinox as eqx
 import jax
 import jax.numpy as jnp
@@ -10,10 +12,13 @@ from fenchel.shapes import PyTree
 
 
 def to_table(tree: PyTree) -> dict[str, np.ndarray]:
-    """Every array by its path in the tree; a random key by its data."""
+    """Every array by its path in the tree; a random key by its data.
+
+    Arrays without elements (a momentum of no dimensions) hold nothing, and no format likes them.
+    """
     table = {}
     for path, leaf in jax.tree_util.tree_leaves_with_path(tree):
-        if eqx.is_array(leaf):
+        if _holds_numbers(leaf):
             table[jax.tree_util.keystr(path)] = np.asarray(_plain(leaf))
     return table
 
@@ -29,7 +34,7 @@ def from_table(table: dict[str, np.ndarray], like: PyTree, source: str) -> PyTre
         )
 
     def restored(path, leaf):
-        if not eqx.is_array(leaf):
+        if not _holds_numbers(leaf):
             return leaf
         name = jax.tree_util.keystr(path)
         value, expected = table[name], wanted[name]
@@ -41,6 +46,10 @@ def from_table(table: dict[str, np.ndarray], like: PyTree, source: str) -> PyTre
         return _like(jnp.asarray(value), leaf)
 
     return jax.tree_util.tree_map_with_path(restored, like)
+
+
+def _holds_numbers(leaf: Any) -> bool:
+    return eqx.is_array(leaf) and leaf.size > 0
 
 
 def _is_key(leaf: jax.Array) -> bool:
