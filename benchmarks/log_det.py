@@ -7,7 +7,7 @@ rotation), and its Hessians are taken at fresh data points. The step η puts η 
 For each estimator, at equal cost (Hessian-vector products a probe):
 
 - *bias*: its truncation error, with every direction as a probe, so that nothing is random;
-- *standard deviation* with one Rademacher probe;
+- *standard deviation* with one Rademacher probe, and with the mean of 4, 16 and 64;
 - *coverage* of the 95% confidence interval, for 64 probes around the estimator's own limit: what a
   user would report. Between 93 and 97% is as it should be.
 
@@ -35,6 +35,8 @@ ORDERS = (1, 2, 4, 8, 16)
 KINDS = {"Taylor": TaylorLogDet, "Chebyshev": ChebyshevLogDet, "Lanczos": LanczosLogDet}
 POINTS = 8
 PROBES = 64
+MEANS = (1, 4, 16, PROBES)  # probes whose mean is taken, for the noise against their number
+NOISE_ORDER = 8
 UNIT = Given(1.0)  # δ = 1: the step itself says how large A is
 SEED = 5
 
@@ -96,11 +98,17 @@ def study(hessians: jax.Array, strain: float, draws: int) -> list[dict[str, Any]
                     "estimator": name,
                     "order": order,
                     "bias": float(np.sqrt(np.mean((limits - truth) ** 2))),
-                    "deviation": float(np.sqrt(np.mean(one.var(1)))),
+                    "deviations": [_deviation(one, probes) for probes in MEANS],
                     "coverage": _coverage(one.reshape(len(one), draws, PROBES), centre),
                 }
             )
     return rows
+
+
+def _deviation(one: np.ndarray, probes: int) -> float:
+    """Of the mean of so many probes: (matrix, draw) of one-probe estimates, taken in groups."""
+    means = one.reshape(len(one), -1, probes).mean(-1)
+    return float(np.sqrt(np.mean(means.var(1))))
 
 
 def _coverage(values: np.ndarray, limits: np.ndarray) -> float | None:
@@ -153,7 +161,39 @@ def as_markdown(result: dict[str, Any]) -> str:
     for dim in DIMENSIONS:
         lines += ["", f"## d = {dim}", "", _header(), "|---|---|" + "---|" * 3 * len(STRAINS)]
         lines += _table(result["rows"], dim)
+    lines += ["", "## Noise against the number of probes", "", _noise_text(), ""]
+    lines += _noise_table(result["rows"])
     return "\n".join([*lines, ""])
+
+
+def _noise_text() -> str:
+    return (
+        f"Standard deviation of the mean of so many probes, in nats, at {NOISE_ORDER} products a "
+        "probe (2 for Lanczos in two dimensions), and what is left of it times the square root of "
+        "their number: level columns there are independent probes."
+    )
+
+
+def _noise_table(rows: list[dict[str, Any]]) -> list[str]:
+    heads = [f"{probes} probe{'s' * (probes > 1)}" for probes in MEANS]
+    scaled = [f"√{probes} × that" for probes in MEANS[1:]]
+    lines = ["| d | η δ | estimator | " + " | ".join(heads + scaled) + " |"]
+    lines.append("|---|---|---|" + "---|" * (len(heads) + len(scaled)))
+    for row in _at_noise_order(rows):
+        values = row["deviations"]
+        level = [probes**0.5 * value for probes, value in zip(MEANS, values, strict=True)][1:]
+        numbers = " | ".join(f"{value:.1e}" for value in [*values, *level])
+        lines.append(f"| {row['dim']} | {row['strain']} | {row['estimator']} | {numbers} |")
+    return lines
+
+
+def _at_noise_order(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """One row for each estimator, dimension and strain: Lanczos takes no more than d products."""
+
+    def wanted(row: dict[str, Any]) -> int:
+        return min(NOISE_ORDER, row["dim"]) if row["estimator"] == "Lanczos" else NOISE_ORDER
+
+    return [row for row in rows if row["order"] == wanted(row)]
 
 
 def _pairs(rows: list[dict[str, Any]]) -> list[tuple[float, float]]:
@@ -188,18 +228,23 @@ def _table(rows: list[dict[str, Any]], dim: int) -> list[str]:
 
 def _cell(row: dict[str, Any]) -> str:
     coverage = "-" if row["coverage"] is None else f"{100 * row['coverage']:.1f}%"
-    return f"{row['bias']:.1e} | {row['deviation']:.1e} | {coverage}"
+    return f"{row['bias']:.1e} | {row['deviations'][0]:.1e} | {coverage}"
 
 
 def picture(result: dict[str, Any], path: Path) -> None:
-    """Truncation error and one probe's deviation against the number of products."""
-    with new_figure("Estimates of log|det(I + η H)|", (9.0, 7.5)) as figure:
-        axes = figure.subplots(len(DIMENSIONS), len(STRAINS), sharex=True, sharey=True)
+    """Truncation error and one probe's noise against products; noise against probes below."""
+    with new_figure("Estimates of log|det(I + η H)|", (9.0, 10.5)) as figure:
+        upper, lower = figure.subfigures(2, 1, height_ratios=(3, 1.1))
+        axes = upper.subplots(len(DIMENSIONS), len(STRAINS), sharex=True, sharey=True)
         for i, dim in enumerate(DIMENSIONS):
             for j, strain in enumerate(STRAINS):
                 _panel(axes[i, j], result["rows"], dim, strain)
         handles, labels = axes[-1, -1].get_legend_handles_labels()
-        figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        upper.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+        for axis, dim in zip(
+            lower.subplots(1, len(DIMENSIONS), sharey=True), DIMENSIONS, strict=True
+        ):
+            _noise_panel(axis, result["rows"], dim)
         figure.savefig(path, dpi=150)
 
 
@@ -211,11 +256,26 @@ def _panel(axis, rows: list[dict[str, Any]], dim: int, strain: float) -> None:
         colour = f"C{index}"
         bias = [max(row["bias"], 1e-7) for row in mine]
         axis.loglog(orders, bias, "o-", color=colour, label=f"{name}: truncation")
-        deviation = [max(row["deviation"], 1e-7) for row in mine]
+        deviation = [max(row["deviations"][0], 1e-7) for row in mine]
         axis.loglog(orders, deviation, ":", color=colour, label=f"{name}: one probe's noise")
     axis.set_title(f"d = {dim}, η δ = {strain}", fontsize=9)
     axis.set_xlabel("products with H")
     axis.set_ylabel("nats")
+    axis.label_outer()
+
+
+def _noise_panel(axis, rows: list[dict[str, Any]], dim: int) -> None:
+    """The steepest strain: standard deviation against probes, with the line 1 / sqrt(n)."""
+    for index, name in enumerate(KINDS):
+        key = (dim, STRAINS[-1], name)
+        for row in _at_noise_order(rows):
+            if (row["dim"], row["strain"], row["estimator"]) == key:
+                axis.loglog(MEANS, row["deviations"], "os^"[index], color=f"C{index}", label=name)
+                line = row["deviations"][0] / np.sqrt(MEANS)
+                axis.loglog(MEANS, line, "-", color=f"C{index}", linewidth=0.8)
+    axis.set_title(f"d = {dim}, η δ = {STRAINS[-1]}: points, and lines 1/√n", fontsize=9)
+    axis.set_xlabel("probes")
+    axis.set_ylabel("noise in nats")
     axis.label_outer()
 
 

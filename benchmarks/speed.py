@@ -58,6 +58,7 @@ CONFIG = Config().with_values(
     training__gradient="truncated",
 )
 ROUNDS = 15
+STEP_ROUNDS = 3  # a block of the longest trajectories takes seconds
 BLOCK = 100 if jax.default_backend() == "gpu" else 25  # half a second at most
 TIMED_STEPS = (2, 4, 8, 16, 32, 64)
 MEMORY_STEPS = (4, 8, 16, 32, 64)
@@ -371,8 +372,8 @@ def cost_of_steps(seconds: float) -> dict[str, Any]:
         runners[steps] = Fenchel(CONFIG.with_values(dynamics__steps=steps), block=20)
         _first_call(f"T = {steps}", runners[steps])
     rounds = [
-        [_milliseconds(runner, seconds / ROUNDS) for runner in runners.values()]
-        for _ in range(ROUNDS)
+        [_milliseconds(runner, seconds / STEP_ROUNDS) for runner in runners.values()]
+        for _ in range(STEP_ROUNDS)
     ]
     times = np.median(rounds, axis=0)
     slope, intercept = np.polyfit(TIMED_STEPS, times, 1)

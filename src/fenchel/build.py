@@ -1,7 +1,7 @@
 """From a configuration to the objects it names."""
 
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -29,7 +29,6 @@ from fenchel.samplers import AbstractGradient, BackPropagation, Embedding, Trunc
 from fenchel.shapes import Array, Key, Potential
 from fenchel.starts import (
     FLOWS,
-    RESIDUAL_LAYERS,
     AbstractDensityStart,
     AbstractStart,
     Empirical,
@@ -128,18 +127,17 @@ def build_start(
             "take a flow, such as --start spline, or begin the dynamics with hmc+."
         )
 
+    layers: dict[str, Any] = {} if config.layers is None else {"layers": config.layers}
+    sizes = layers | {"width": config.width, "depth": config.depth}
+
     def flow(kind: str) -> AbstractStart:
-        sizes = {} if kind == "planar" else {"width": config.width, "depth": config.depth}
-        if config.layers is not None:
-            sizes["layers"] = config.layers
-        return Flow(FLOWS[kind](dim, scale=scale, key=key, **sizes), momentum)
+        own = layers if kind == "planar" else sizes
+        return Flow(FLOWS[kind](dim, scale=scale, key=key, **own), momentum)
 
     def residual() -> AbstractStart:
-        layers = RESIDUAL_LAYERS if config.layers is None else config.layers
         # A layer's Jacobian is not symmetric: Taylor's expansion does not mind, Chebyshev's may.
         log_det = ExactLogDet() if dim <= SMALL else TaylorLogDet(radius=Given(1.0))
-        sizes = (layers, scale, config.width, config.depth)
-        return make_residual(dim, momentum, *sizes, log_det=log_det, key=key)
+        return make_residual(dim, momentum, scale=scale, log_det=log_det, key=key, **sizes)
 
     kinds: dict[str, Callable[[], AbstractStart]] = {
         **{kind: (lambda kind=kind: flow(kind)) for kind in FLOWS},  # type: ignore[misc]

@@ -2,6 +2,7 @@
 
 from fenchel.dynamics.clip import ClipNorm, ClipValue
 from fenchel.dynamics.drift import Drift
+from fenchel.dynamics.fixed_point import step_back
 from fenchel.dynamics.flow import AbstractFlow, Undone, shortened
 from fenchel.dynamics.gradient_flow import GradientFlow, along_score
 from fenchel.dynamics.gradient_step import GradientStep
@@ -41,7 +42,6 @@ from fenchel.dynamics.recipes import (
     momentum_dimension,
     no_dynamics,
 )
-from fenchel.dynamics.residual import step_back
 from fenchel.dynamics.solve import Solve, adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
 from fenchel.dynamics.steps import Langevin, Leapfrog

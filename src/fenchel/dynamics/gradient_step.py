@@ -4,10 +4,10 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fenchel.dynamics.fixed_point import step_back
 from fenchel.dynamics.flow import AbstractFlow, Undone
 from fenchel.dynamics.log_det import AbstractLogDet, ExactLogDet
 from fenchel.dynamics.particle import Particle
-from fenchel.dynamics.residual import step_back
 from fenchel.parameters import times
 from fenchel.shapes import Array, Key, Point, Potential, Scalar
 

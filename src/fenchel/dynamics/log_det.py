@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 from jax import lax
 
-from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher, trace
+from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher
 from fenchel.dynamics.radius import AbstractRadius, PowerIteration, dense_radius
 from fenchel.errors import InputError
 from fenchel.shapes import Array, Key, Point, Scalar
@@ -59,27 +59,9 @@ class ExactLogDet(AbstractLogDet):
         return Step(value, log_det, lax.stop_gradient(dense_radius(jacobian)))
 
 
-class FirstOrderLogDet(AbstractLogDet):
-    """tr A alone: for a gradient step η times the Laplacian, right to first order in η."""
+class AbstractProbed(AbstractLogDet):
+    """The sum of p' log(I + A) p over probes: what all but the exact one share."""
 
-    probes: AbstractProbes = Basis()
-    radius: AbstractRadius = PowerIteration()
-
-    @property
-    def exact(self) -> bool:
-        return False
-
-    def __call__(self, g: Residual, x: Point, step: Scalar, key: Key) -> Step:
-        probe_key, radius_key = jax.random.split(key)
-        value, product = jax.linearize(g, x)
-        radius = self.radius(product, x, step, radius_key)
-        return Step(value, trace(product, self.probes.draw(probe_key, x)), radius)
-
-
-class AbstractExpansion(AbstractLogDet):
-    """A polynomial in A, its trace through probes: what the Taylor and Chebyshev kinds share."""
-
-    order: eqx.AbstractVar[int]
     probes: eqx.AbstractVar[AbstractProbes]
     radius: eqx.AbstractVar[AbstractRadius]
 
@@ -98,10 +80,20 @@ class AbstractExpansion(AbstractLogDet):
 
     @abstractmethod
     def quadratic(self, product: Callable[[Point], Point], probe: Point, radius: Scalar) -> Scalar:
-        """p' log(I + A) p for one probe p, by `order` products with A."""
+        """p' log(I + A) p for one probe p, where `product` multiplies by A."""
 
 
-class TaylorLogDet(AbstractExpansion):
+class FirstOrderLogDet(AbstractProbed):
+    """tr A alone: for a gradient step η times the Laplacian, right to first order in η."""
+
+    probes: AbstractProbes = Basis()
+    radius: AbstractRadius = PowerIteration()
+
+    def quadratic(self, product: Callable[[Point], Point], probe: Point, radius: Scalar) -> Scalar:
+        return jnp.vdot(probe, product(probe))
+
+
+class TaylorLogDet(AbstractProbed):
     """log(1 + ρ) - sum over i of C^i / i, where I + A = (1 + ρ)(I - C).
 
     C = (ρ I - A) / (1 + ρ) has its eigenvalues in [0, 2ρ / (1 + ρ)]. (The paper's printed C lacks
@@ -126,7 +118,7 @@ class TaylorLogDet(AbstractExpansion):
         return lax.scan(term, (probe, constant), orders)[0][1]
 
 
-class ChebyshevLogDet(AbstractExpansion):
+class ChebyshevLogDet(AbstractProbed):
     """The polynomial that interpolates log(1 + a) at Chebyshev's nodes of [-ρ, ρ].
 
     Its error falls like the `order`-th power of ρ / (1 + sqrt(1 - ρ²)), where Taylor's falls like
@@ -164,7 +156,7 @@ class ChebyshevLogDet(AbstractExpansion):
         return jnp.where(orders == 0, 1.0, 2.0) * sums / (self.order + 1)
 
 
-class LanczosLogDet(AbstractLogDet):
+class LanczosLogDet(AbstractProbed):
     """Gauss quadrature of each probe's own spectrum, by Lanczos' algorithm (through matfree).
 
     Needs a symmetric Jacobian, as of a gradient step, and no more products than dimensions.
@@ -178,20 +170,10 @@ class LanczosLogDet(AbstractLogDet):
         _check_order(self.order)
         _matfree()
 
-    @property
-    def exact(self) -> bool:
-        return False
-
-    def __call__(self, g: Residual, x: Point, step: Scalar, key: Key) -> Step:
+    def quadratic(self, product: Callable[[Point], Point], probe: Point, radius: Scalar) -> Scalar:
         decomp, funm = _matfree()
-        probe_key, radius_key = jax.random.split(key)
-        value, product = jax.linearize(g, x)
-        quadratic = funm.monte_carlo_funm_sym_logdet(
-            decomp.tridiag_sym(min(self.order, x.size), custom_vjp=False)
-        )
-        probes = self.probes.draw(probe_key, x)
-        terms = jax.vmap(lambda probe: quadratic(lambda z: z + product(z), probe))(probes)
-        return Step(value, jnp.sum(terms), self.radius(product, x, step, radius_key))
+        tridiagonal = decomp.tridiag_sym(min(self.order, probe.size), custom_vjp=False)
+        return funm.monte_carlo_funm_sym_logdet(tridiagonal)(lambda z: z + product(z), probe)
 
 
 def _matfree():

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import diffrax
 import jax
@@ -118,7 +119,9 @@ def hmc(dim: int, options: Options, key: Key) -> AbstractDynamics:
     kick = Kick(clip=_clip(options))
 
     def step(_: Key, precision: float) -> AbstractDynamics:
-        trajectory = _leapfrogs(Leapfrog(_step_size(dim, options), kick), options)
+        trajectory = _leapfrogs(
+            Leapfrog(_step_size(dim, options, options.step_size), kick), options
+        )
         return Metropolis(trajectory, precision) if options.metropolis else trajectory
 
     return _sequence(step, dim, options, key)
@@ -130,7 +133,7 @@ def langevin(dim: int, options: Options, key: Key) -> AbstractDynamics:
     _refuse_metropolis(options, "langevin")
 
     def step(_: Key, precision: float) -> AbstractDynamics:
-        return Langevin(_step_size(dim, options), kick)
+        return Langevin(_step_size(dim, options, options.step_size), kick)
 
     return _sequence(step, dim, options, key)
 
@@ -163,8 +166,7 @@ def deterministic(dim: int, options: Options, key: Key) -> AbstractDynamics:
     log_det = _log_det(dim, options)
 
     def step(_: Key, precision: float) -> AbstractDynamics:
-        shape = (dim,) if options.per_dimension else ()
-        return GradientStep(positive(options.step_size**2 / 2, shape), log_det)
+        return GradientStep(_step_size(dim, options, options.step_size**2 / 2), log_det)
 
     return _sequence(step, 0, options, key)
 
@@ -265,12 +267,17 @@ def _flow(dim: int, options: Options, name: str, velocity: Velocity) -> Abstract
 
 def _log_det(dim: int, options: Options) -> AbstractLogDet:
     radius = PowerIteration() if options.delta is None else Given(options.delta)
+    settings: dict[str, Any] = {
+        "order": options.order,
+        "probes": _probes(options),
+        "radius": radius,
+    }
     kinds: dict[str, Callable[[], AbstractLogDet]] = {
         "exact": ExactLogDet,
-        "first-order": lambda: FirstOrderLogDet(Basis(), radius),
-        "taylor": lambda: TaylorLogDet(options.order, _probes(options), radius),
-        "chebyshev": lambda: ChebyshevLogDet(options.order, _probes(options), radius),
-        "lanczos": lambda: LanczosLogDet(options.order, _probes(options), radius),
+        "first-order": lambda: FirstOrderLogDet(radius=radius),
+        "taylor": lambda: TaylorLogDet(**settings),
+        "chebyshev": lambda: ChebyshevLogDet(**settings),
+        "lanczos": lambda: LanczosLogDet(**settings),
     }
     kinds["auto"] = kinds["exact" if dim <= SMALL else "chebyshev"]
     return choose(kinds, options.log_det, "log-determinant")()
@@ -286,8 +293,8 @@ def _leapfrogs(leapfrog: Leapfrog, options: Options) -> AbstractDynamics:
     return Repeat(leapfrog, options.leapfrogs, remat=options.remat)
 
 
-def _step_size(dim: int, options: Options):
-    return positive(options.step_size, (dim,) if options.per_dimension else ())
+def _step_size(dim: int, options: Options, size: float):
+    return positive(size, (dim,) if options.per_dimension else ())
 
 
 def _clip(options: Options):

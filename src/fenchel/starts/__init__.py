@@ -4,12 +4,11 @@ from fenchel.starts.empirical import Empirical
 from fenchel.starts.flow import FLOWS, Flow, affine_coupling, planar, spline_coupling
 from fenchel.starts.latent import DeepLatent, deep_latent
 from fenchel.starts.replay import Buffer, Replay
-from fenchel.starts.residual import RESIDUAL_LAYERS, Contraction, Residual, residual
+from fenchel.starts.residual import Contraction, Residual, residual
 from fenchel.starts.start import AbstractDensityStart, AbstractStart, AbstractStatelessStart
 
 __all__ = [
     "FLOWS",
-    "RESIDUAL_LAYERS",
     "AbstractDensityStart",
     "AbstractStart",
     "AbstractStatelessStart",

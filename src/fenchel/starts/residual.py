@@ -10,11 +10,10 @@ from jax import lax
 from fenchel.dynamics import AbstractLogDet, CentredNormal, ExactLogDet, step_back
 from fenchel.dynamics.radius import dense_radius
 from fenchel.errors import InputError
+from fenchel.potentials import GaussianBase
 from fenchel.shapes import Array, Key, Momentum, Point, Scalar
 from fenchel.stacking import stack
 from fenchel.starts.start import AbstractDensityStart
-
-RESIDUAL_LAYERS = 8
 
 
 class Contraction(eqx.Module):
@@ -72,7 +71,7 @@ class Residual(AbstractDensityStart):
     def draw(self, point: Point, state: None, key: Key) -> tuple[Point, Momentum, Scalar]:
         noise_key, layer_key, v_key = jax.random.split(key, 3)
         noise = jax.random.normal(noise_key, point.shape, point.dtype)
-        begin = self.scale * noise, self._base(self.scale * noise)
+        begin = self.scale * noise, GaussianBase(self.scale)(self.scale * noise)
 
         def forward(carry, inputs):
             x, log_q = carry
@@ -98,10 +97,7 @@ class Residual(AbstractDensityStart):
         begin = x, jnp.zeros((), x.dtype)
         keys = self._keys(jax.random.key(0))
         (noise, log_det), _ = lax.scan(backward, begin, (self.layers, keys), reverse=True)
-        return self._base(noise) - log_det
-
-    def _base(self, x: Point) -> Scalar:
-        return -0.5 * jnp.sum((x / self.scale) ** 2 + jnp.log(2 * jnp.pi * self.scale**2))
+        return GaussianBase(self.scale)(noise) - log_det
 
     def _keys(self, key: Key) -> Array:
         return jax.random.split(key, self.layers.biases[0].shape[0])
@@ -110,7 +106,7 @@ class Residual(AbstractDensityStart):
 def residual(
     dim: int,
     momentum: CentredNormal,
-    layers: int = RESIDUAL_LAYERS,
+    layers: int = 8,
     scale: float = 1.0,
     width: int = 64,
     depth: int = 2,
