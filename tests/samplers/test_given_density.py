@@ -40,25 +40,22 @@ def start(kind="flow"):
 
 DYNAMICS = {
     "deterministic": {"steps": 3, "step_size": 0.5},
-    "continuous": {"steps": 2, "step_size": 0.6, "tolerance": 1e-9, "max_steps": 4_000},
-    "generalized-continuous": {"steps": 2, "step_size": 0.6, "tolerance": 1e-9, "max_steps": 4_000},
-    "deterministic+continuous": {
-        "steps": 2,
-        "step_size": 0.5,
-        "tolerance": 1e-9,
-        "max_steps": 4_000,
-    },
+    "continuous": {"steps": 2, "step_size": 0.6},
+    "generalized-continuous": {"steps": 2, "step_size": 0.6},
+    "deterministic+continuous": {"steps": 2, "step_size": 0.5},
     "none": {},
 }
 
 
-def embedding(kind, start_kind="flow"):
-    options = Options(**DYNAMICS[kind])
+def embedding(kind, start_kind="flow", tolerance=1e-9):
+    options = Options(**DYNAMICS[kind], tolerance=tolerance, max_steps=4_000)
     return Embedding(start(start_kind), build_dynamics(kind, options, 2, KEY))
 
 
-@pytest.mark.parametrize("start_kind", ["flow", "residual"])
-@pytest.mark.parametrize("kind", list(DYNAMICS))
+@pytest.mark.parametrize(
+    ("kind", "start_kind"),
+    [*((kind, "flow") for kind in DYNAMICS), ("deterministic", "residual"), ("none", "residual")],
+)
 def test_what_was_drawn_is_found_again(kind, start_kind):
     """Forward, then back: the density of a draw is the one that the draw carried."""
     sampler = embedding(kind, start_kind)
@@ -72,9 +69,9 @@ def test_what_was_drawn_is_found_again(kind, start_kind):
 
 @pytest.mark.parametrize("kind", list(DYNAMICS))
 def test_the_density_integrates_to_one(kind):
-    side = jnp.linspace(-7, 7, 141)
+    side = jnp.linspace(-6, 6, 81)
     grid = jnp.stack(jnp.meshgrid(side, side), -1).reshape(-1, 2)
-    sampler = embedding(kind, "residual" if kind == "none" else "flow")
+    sampler = embedding(kind, "residual" if kind == "none" else "flow", tolerance=1e-6)
     log_q, miss = jax.jit(lambda x: sampler.log_density(potential, x, KEY))(grid)
     assert jnp.max(miss) < 1e-6
     total = jnp.sum(jnp.exp(log_q)) * (side[1] - side[0]) ** 2
