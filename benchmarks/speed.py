@@ -114,13 +114,13 @@ class Fenchel:
 
     def __init__(self, config: Config, block: int = BLOCK):
         self.parts, self.block = _parts(config), block
-        self.state = self.parts.maxmin.init(
+        self.state = self.parts.learner.init(
             self.parts.potential, self.parts.sampler, data(), jax.random.key(config.seed)
         )
         self.batches = Batches(data(), config.training.batch, config.training.noise)
 
     def __call__(self) -> int:
-        done = compiled_block(self.parts.maxmin, self.state, self.batches, self.block)
+        done = compiled_block(self.parts.learner, self.state, self.batches, self.block)
         self.state, info = jax.block_until_ready(done)
         dropped = int(np.sum(info.dropped_potential) + np.sum(info.dropped_sampler))
         if dropped:

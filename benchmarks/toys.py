@@ -67,7 +67,7 @@ def train(config: Config, jobs: list[tuple[str, int]]) -> tuple[list[Fit], list[
     states, maxmin = [], None
     for (_, seed), points in zip(jobs, data, strict=True):
         parts = build(config.with_values(seed=seed), 2)
-        maxmin = maxmin or parts.maxmin
+        maxmin = maxmin or parts.learner
         key = jax.random.key(seed)
         states.append(maxmin.init(parts.potential, parts.sampler, points, key))
     training = config.training

@@ -62,17 +62,17 @@ def test_starts_and_what_goes_with_them(kind, expected, exact):
     parts = build(SMALL.with_values(start__kind=kind), 2)
     assert isinstance(parts.sampler.start, expected)
     assert parts.sampler.exact == exact
-    assert isinstance(parts.maxmin.bound, WeightedBound if exact else FenchelBound)
-    assert parts.maxmin.anchor == (1.0 if kind == "planar" else 0.0)
-    parts.maxmin.check(parts.sampler)  # and they do work together
+    assert isinstance(parts.learner.bound, WeightedBound if exact else FenchelBound)
+    assert parts.learner.anchor == (1.0 if kind == "planar" else 0.0)
+    parts.learner.check(parts.sampler)  # and they do work together
 
 
 def test_broken_densities_fall_back_on_the_plain_bound():
     for values in ({"dynamics__box": (-1.0, 1.0)}, {"dynamics__metropolis": True}):
         parts = build(SMALL.with_values(**values), 2)
         assert not parts.sampler.exact
-        assert isinstance(parts.maxmin.bound, FenchelBound)
-        assert parts.maxmin.anchor == 1.0  # the start's own density is untouched
+        assert isinstance(parts.learner.bound, FenchelBound)
+        assert parts.learner.anchor == 1.0  # the start's own density is untouched
 
 
 @pytest.mark.parametrize("kind", ["none", "generalized-langevin", "hmc+generalized-hmc+langevin"])
@@ -130,12 +130,12 @@ def test_training_settings_arrive():
         training__gradient_penalty=0.125,
         training__sampler_steps=3,
     )
-    maxmin = build(config, 2).maxmin
+    maxmin = build(config, 2).learner
     assert isinstance(maxmin.gradient, BackPropagation)
     assert (maxmin.bound.entropy, maxmin.bound.momentum) == (0.5, 0.25)
     assert (maxmin.dual.entropy, maxmin.dual.momentum) == (0.5, 0.25)
     assert (maxmin.anchor, maxmin.gradient_penalty, maxmin.sampler_steps) == (0.0, 0.125, 3)
-    assert isinstance(build(SMALL, 2).maxmin.gradient, Truncated)
+    assert isinstance(build(SMALL, 2).learner.gradient, Truncated)
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_learning_rates_fall_until_the_end_of_the_run_and_no_earlier(part, updat
     config = SMALL.with_values(
         training__steps=10, training__sampler_steps=3, training__final_rate=0.1
     )
-    optimiser = getattr(build(config, 2).maxmin, part)
+    optimiser = getattr(build(config, 2).learner, part)
     # Adam's steps are as long as its rate where the gradient is always the same.
     memory, gradient, lengths = optimiser.init(jnp.zeros(())), jnp.ones(()), []
     for _ in range(10 * updates + 1):

@@ -77,7 +77,7 @@ def rows(folder: Path) -> list[dict]:
 def newest(folder: Path) -> dict[str, np.ndarray]:
     """The arrays of the newest checkpoint."""
     parts = build(TINY, 2)
-    like = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    like = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     at = checkpoint.latest(folder / "checkpoints")
     return to_table(checkpoint.restore(folder / "checkpoints", at, like))
 
@@ -165,7 +165,7 @@ def test_a_resumed_run_is_not_just_the_same_whatever_happens(whole, stopped):
     """Negative control: one number changed in the checkpoint, and the runs are not equal."""
     folder = stopped / "checkpoints"
     parts = build(TINY, 2)
-    like = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    like = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     state = checkpoint.restore(folder, 4, like)
     guard = state.potential_guard
     checkpoint.save(folder, state._replace(potential_guard=guard._replace(rate=guard.rate / 2)))
@@ -252,7 +252,7 @@ def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path):
 def test_an_empty_folder_will_do(tmp_path):
     folder = RunFolder(tmp_path)
     parts = build(TINY, 2)
-    state = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    state = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     folder.begin(TINY, fx.data.load_samples(X), state)
     assert checkpoint.latest(folder.checkpoints) == 0
     assert folder.read_metrics() == []
@@ -340,7 +340,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_will_do(whole, s
 
 def test_a_checkpoint_of_another_model(stopped):
     parts = build(TINY, 2)
-    state = parts.maxmin.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+    state = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     shutil.rmtree(stopped / "checkpoints")
     checkpoint.save(stopped / "checkpoints", state._replace(potential=state.averages))
     assert "saved from another model" in refused(stopped, resume=True)

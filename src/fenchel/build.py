@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
 from fenchel.choices import choose
@@ -23,9 +24,35 @@ from fenchel.dynamics import (
     momentum_dimension,
 )
 from fenchel.errors import InputError
-from fenchel.estimators import AbstractBound, FenchelBound, WeightedBound
-from fenchel.potentials import MLP, DiagonalGaussian, FullGaussian, GaussianBase, OnBase
-from fenchel.samplers import AbstractGradient, BackPropagation, Embedding, Truncated
+from fenchel.estimation import build_estimator, domain_of, drawing_chains, states_of
+from fenchel.estimators import (
+    AbstractBound,
+    AbstractEstimator,
+    Domain,
+    FenchelBound,
+    WeightedBound,
+)
+from fenchel.methods import METHODS
+from fenchel.potentials import (
+    MLP,
+    DiagonalGaussian,
+    FullGaussian,
+    GaussianBase,
+    Ising,
+    OnBase,
+    Potts,
+    RestrictedBoltzmann,
+    SelfNormalised,
+    Within,
+    graphs,
+)
+from fenchel.samplers import (
+    AbstractGradient,
+    AbstractSampler,
+    BackPropagation,
+    Embedding,
+    Truncated,
+)
 from fenchel.shapes import Array, Key, Potential
 from fenchel.starts import (
     FLOWS,
@@ -37,9 +64,7 @@ from fenchel.starts import (
 )
 from fenchel.starts import deep_latent as make_deep_latent
 from fenchel.starts import residual as make_residual
-from fenchel.train import MaxMin, Wait
-
-METHODS = {"ade": "adversarial dynamics embedding: the model and its sampler learnt together"}
+from fenchel.train import AbstractLearner, MaxMin, Minimise, Wait
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "silu": jax.nn.silu,
@@ -50,42 +75,102 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 }
 
 CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
-
+EMBEDDINGS = ("ade", "nf")  # the methods that learn their sampler
+DISCRETE = ("ising", "potts", "rbm")  # potentials of discrete variables
 
 BUILD_PURPOSE = 2_311  # sets the keys of the parts apart from those of the run
+
+
+class Model(NamedTuple):
+    """f, and what draws from it."""
+
+    potential: Potential
+    sampler: AbstractSampler
 
 
 class Parts(NamedTuple):
     """What is learnt, and what learns it."""
 
     potential: Potential
-    sampler: Embedding
-    maxmin: MaxMin
+    sampler: AbstractSampler
+    learner: AbstractLearner
 
 
 def build(
     config: Config,
     dim: int,
     *,
+    estimator: AbstractEstimator | None = None,
+    domain: Domain | None = None,
+    **own: Any,
+) -> Parts:
+    """The parts of a run; those given are taken as they are, as by `build_model`."""
+    potential, sampler = build_model(config, dim, domain=domain, **own)
+    if isinstance(sampler, Embedding) and config.method in EMBEDDINGS:
+        return Parts(potential, sampler, build_maxmin(config.training, sampler))
+    if estimator is None:
+        estimator = build_estimator(
+            config.method, config.estimator, config.start, dim, potential, _keys(config)[1]
+        )
+    return Parts(potential, sampler, build_minimise(config.training, estimator))
+
+
+def build_model(
+    config: Config,
+    dim: int,
+    *,
     potential: Potential | None = None,
     start: AbstractStart | None = None,
     dynamics: AbstractDynamics | None = None,
-) -> Parts:
-    """The parts of a run; those given are taken as they are."""
-    choose(METHODS, config.method, "method")
+    domain: Domain | None = None,
+) -> Model:
+    """The potential and the sampler; those parts that are given are taken as they are.
+
+    `domain` is the configuration's in the coordinates that f sees.
+    """
     _require_own(config, {"potential": potential, "start": start, "dynamics": dynamics})
-    keys = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), BUILD_PURPOSE), 3)
+    keys = _keys(config)
     if potential is None:
         potential = build_potential(config.potential, dim, keys[0])
+    if config.potential.domain is not None:
+        domain = domain or Domain(jnp.zeros(dim), jnp.ones(dim))
+        potential = Within(potential, jnp.asarray(domain.low), jnp.asarray(domain.high))
+    if config.method == "nce":
+        potential = SelfNormalised(potential)
+    _check_method(config.method, potential)
+    if config.method not in EMBEDDINGS:
+        return Model(potential, drawing_chains(dim, potential, keys[2]))
     if dynamics is None:
         dynamics = build_dynamics(config.dynamics.kind, config.dynamics, dim, keys[2])
     if start is None:
-        own = config.dynamics.kind == CUSTOM  # of an unknown momentum: taken to be the data's
-        latent = dim if own else _latents(config.dynamics.kind, config.dynamics, dim)[0]
+        given = config.dynamics.kind == CUSTOM  # of an unknown momentum: taken to be the data's
+        latent = dim if given else _latents(config.dynamics.kind, config.dynamics, dim)[0]
         precision, scale = config.dynamics.precisions[0], _base_scale(potential)
         start = build_start(config.start, dim, latent, precision, scale, keys[1])
-    sampler = Embedding(start, dynamics, config.dynamics.precisions[-1])
-    return Parts(potential, sampler, build_maxmin(config.training, sampler))
+    return Model(potential, Embedding(start, dynamics, config.dynamics.precisions[-1]))
+
+
+def _keys(config: Config) -> Array:
+    return jax.random.split(jax.random.fold_in(jax.random.key(config.seed), BUILD_PURPOSE), 3)
+
+
+def _check_method(name: str, potential: Potential) -> None:
+    """Refuse a method that cannot fit this potential, and say which can."""
+    if name == CUSTOM:
+        return
+    method = choose(METHODS, name, "method")
+    if states_of(potential) is not None and not method.discrete:
+        able = ", ".join(other for other, entry in METHODS.items() if entry.discrete)
+        raise InputError(
+            f"The method {name!r} moves points along gradients, and this model's variables are "
+            f"discrete: choose from {able}."
+        )
+    if name in EMBEDDINGS and domain_of(potential) is not None:
+        raise InputError(
+            f"The method {name!r} learns a sampler of the whole space, and the data have a domain: "
+            "use score-matching, pseudo-likelihood, mle or cd, or take logarithms (or logits) of "
+            "the data instead of a domain."
+        )
 
 
 def _base_scale(potential: Potential) -> float:
@@ -109,11 +194,24 @@ def build_potential(config: PotentialConfig, dim: int, key: Key) -> Potential:
         "mlp": lambda: MLP(dim, config.width, config.depth, activation, key=key),
         "gaussian": lambda: DiagonalGaussian(jnp.zeros(dim), jnp.zeros(dim)),
         "full-gaussian": lambda: FullGaussian(jnp.zeros(dim), jnp.zeros((dim, dim))),
+        "ising": lambda: Ising(dim, _graph(config.graph, dim)),
+        "potts": lambda: Potts(dim, config.states, _graph(config.graph, dim)),
+        "rbm": lambda: RestrictedBoltzmann(dim, config.units, key=key),
     }
     potential = choose(kinds, config.kind, "potential")()
     if config.base_scale is None or config.kind != "mlp":
         return potential
     return OnBase(potential, GaussianBase(config.base_scale))
+
+
+def _graph(name: str, dim: int) -> np.ndarray:
+    kinds = {"complete": graphs.complete, "chain": graphs.chain}
+    rows, cross, columns = name.partition("x")
+    if cross and rows.isdigit() and columns.isdigit():
+        if int(rows) * int(columns) != dim:
+            raise InputError(f"The graph {name} has not the {dim} places that the data have.")
+        return graphs.grid(int(rows), int(columns))
+    return choose(kinds, name, "graph (or grid, such as 4x5)")(dim)
 
 
 def build_start(
@@ -170,6 +268,17 @@ def _latents(kind: str, options: Options, dim: int) -> list[int]:
     return [momentum_dimension(name, dim, options) for name in kind.split("+")]
 
 
+def build_minimise(config: TrainingConfig, estimator: AbstractEstimator) -> Minimise:
+    """A classical estimator with these settings."""
+    _check_training(config)
+    return Minimise(
+        estimator,
+        _optimiser(config.potential_rate, config.steps, config),
+        decay=_decay(config),
+        wait=Wait(config.wait),
+    )
+
+
 def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
     """Algorithm 1 with these settings.
 
@@ -186,27 +295,35 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
     gradients: dict[str, AbstractGradient] = {"truncated": Truncated(), "bptt": BackPropagation()}
     anchored = isinstance(sampler.start, AbstractDensityStart)
 
-    def optimiser(rate: float, updates: int) -> optax.GradientTransformation:
-        """Adam, with a rate that ends with the run: Optax counts updates, not iterations."""
-        return optax.adam(optax.cosine_decay_schedule(rate, updates, config.final_rate))
-
     sampler_updates = config.steps * config.sampler_steps
 
     return MaxMin(
         bound=choose(bounds, config.bound, "bound"),
         dual=dual,
         gradient=choose(gradients, config.gradient, "gradient estimator"),
-        potential_optimiser=optimiser(config.potential_rate, config.steps),
-        start_optimiser=optimiser(config.start_rate, sampler_updates),
-        dynamics_optimiser=optimiser(config.dynamics_rate, sampler_updates),
+        potential_optimiser=_optimiser(config.potential_rate, config.steps, config),
+        start_optimiser=_optimiser(config.start_rate, sampler_updates, config),
+        dynamics_optimiser=_optimiser(config.dynamics_rate, sampler_updates, config),
         sampler_steps=config.sampler_steps,
         anchor=config.anchor if anchored else 0.0,
         gradient_penalty=config.gradient_penalty,
         wait=Wait(config.wait),
-        # The learning rates fall to almost nothing, so a short look back is all that is needed;
-        # a long one would hand out a model from before it had converged.
-        decay=1 - 1 / max(10.0, config.averaging * config.steps),
+        decay=_decay(config),
     )
+
+
+def _optimiser(rate: float, updates: int, config: TrainingConfig) -> optax.GradientTransformation:
+    """Adam, with a rate that ends with the run: Optax counts updates, not iterations."""
+    return optax.adam(optax.cosine_decay_schedule(rate, updates, config.final_rate))
+
+
+def _decay(config: TrainingConfig) -> float:
+    """Of the moving averages.
+
+    The learning rates fall to almost nothing, so a short look back is all that is needed; a long
+    one would hand out a model from before it had converged.
+    """
+    return 1 - 1 / max(10.0, config.averaging * config.steps)
 
 
 def _check_training(config: TrainingConfig) -> None:

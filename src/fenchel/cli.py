@@ -76,9 +76,14 @@ def fit(
     config: Annotated[
         Path | None, typer.Option("--config", help="Settings, as TOML or JSON.")
     ] = None,
-    method: Annotated[str | None, typer.Option(help="How to fit: ade.")] = None,
+    method: Annotated[
+        str | None, typer.Option(help="How to fit, ade by default; see `fenchel methods`.")
+    ] = None,
     potential: Annotated[
-        str | None, typer.Option(help="f: mlp, gaussian or full-gaussian.")
+        str | None,
+        typer.Option(
+            help="f: mlp, gaussian, full-gaussian; for discrete data ising, potts, rbm, discrete."
+        ),
     ] = None,
     dynamics: Annotated[
         str | None,
@@ -90,6 +95,9 @@ def fit(
     start: Annotated[
         str | None,
         typer.Option(help="spline, coupling, planar, residual, deep-latent, empirical or replay."),
+    ] = None,
+    domain: Annotated[
+        str | None, typer.Option(help="Where the data of every column can be, as LOW,HIGH.")
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Iterations, 3000 by default.")] = None,
     seed: Annotated[int | None, typer.Option(help="What all randomness comes from.")] = None,
@@ -113,6 +121,7 @@ def fit(
             potential=potential,
             dynamics=dynamics,
             start=start,
+            domain=_ends(domain),
             steps=steps,
             seed=seed,
             config=None if config is None else Config.from_file(config),
@@ -205,6 +214,39 @@ def datasets(as_json: Json = False) -> None:
     for entry in known:
         table.add_row(entry["name"], entry["description"], entry["density"])
     out.print(table)
+
+
+@app.command()
+def methods(as_json: Json = False) -> None:
+    """All methods: what each needs, what it gives, and what a step costs."""
+    from dataclasses import asdict
+
+    from fenchel.methods import METHODS
+
+    if as_json:
+        _print_json([{"name": name, **asdict(method)} for name, method in METHODS.items()])
+        return
+    table = Table(
+        "method", "what it is", "data", "needs", "gives", "cost a datum", title="Methods of `fit`"
+    )
+    for name, method in METHODS.items():
+        kinds = {"continuous": method.continuous, "discrete": method.discrete}
+        data = ", ".join(kind for kind, fits in kinds.items() if fits)
+        table.add_row(name, method.summary, data, method.needs, method.gives, method.cost)
+    out.print(table)
+
+
+def _ends(text: str | None) -> tuple[float, float] | None:
+    """LOW,HIGH as two numbers."""
+    if text is None:
+        return None
+    try:
+        low, high = map(float, text.split(","))
+    except ValueError:
+        raise InputError(
+            f"The domain {text!r} is not two numbers: write it as 0,1 or 0,inf."
+        ) from None
+    return low, high
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> Table:

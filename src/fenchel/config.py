@@ -16,13 +16,22 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class PotentialConfig:
-    """f. `base_scale` is the width of the Gaussian base measure under it; null for none."""
+    """f. `base_scale` is the width of the Gaussian base measure under it; null for none.
+
+    `domain` is where the data can be, in their own units and for every column: its low and its
+    high end, of which one may be infinite. `graph` (complete, chain, or a grid such as 4x5) and
+    `states` are those of discrete models, `units` the hidden ones of a Boltzmann machine.
+    """
 
     kind: str = "mlp"
     width: int = 128
     depth: int = 3
     activation: str = "silu"
     base_scale: float | None = 1.5
+    domain: tuple[float, ...] | None = None
+    graph: str = "complete"
+    states: int = 2
+    units: int = 16
 
 
 @dataclass(frozen=True)
@@ -42,6 +51,43 @@ class DynamicsConfig(Options):
     """The embedding: a recipe's name, or several joined by `+`, with the options of all."""
 
     kind: str = "hmc"
+
+
+@dataclass(frozen=True)
+class EstimatorConfig:
+    """The settings of the classical methods; each reads its own.
+
+    Chains: `k` steps of the `kernel` (hmc with so many `leapfrogs`, or langevin), with a
+    `metropolis` step or without; so many `chains` persist; `energy_penalty`, if not the method's
+    own. Score matching: `probes` if sliced, `sigma` if denoising. Stein: `stein_kernel` (imq, rbf)
+    and its scale. Conditionals: `nodes` of the quadrature, columns in a `block`. Non-local: so many
+    `cells`. Noise contrast: `noise` (gaussian, flow), points a datum (`ratio`).
+    """
+
+    k: int = 10
+    kernel: str = "hmc"
+    leapfrogs: int = 3
+    step_size: float = 0.1
+    metropolis: bool = True
+    chains: int = 1_024
+    energy_penalty: float | None = None
+    probes: int = 1
+    sigma: float = 0.1
+    stein_kernel: str = "imq"
+    stein_scale: float = 1.0
+    nodes: int = 48
+    block: int = 2
+    cells: int = 4
+    noise: str = "gaussian"
+    ratio: int = 4
+
+    def __post_init__(self) -> None:
+        for name in ("k", "leapfrogs", "step_size", "chains", "probes", "sigma", "stein_scale"):
+            if not getattr(self, name) > 0:
+                raise InputError(f"estimator.{name} is {getattr(self, name)}: it must be positive.")
+        for name in ("nodes", "block", "cells", "ratio"):
+            if getattr(self, name) < 1:
+                raise InputError(f"estimator.{name} is {getattr(self, name)}: give at least 1.")
 
 
 @dataclass(frozen=True)
@@ -82,6 +128,7 @@ class Config:
     potential: PotentialConfig = field(default_factory=PotentialConfig)
     start: StartConfig = field(default_factory=StartConfig)
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
+    estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def to_dict(self) -> dict[str, Any]:

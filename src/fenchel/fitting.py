@@ -10,30 +10,35 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel.build import CUSTOM, Parts, build
-from fenchel.config import Config
+from fenchel.build import CUSTOM, DISCRETE, EMBEDDINGS, Parts, build, build_potential
+from fenchel.config import Config, DynamicsConfig
 from fenchel.data import Samples, Standardiser, load_samples
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
+from fenchel.estimation import states_of
+from fenchel.estimators import AbstractEstimator, Domain
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
+from fenchel.samplers import Tuned
 from fenchel.shapes import Potential
-from fenchel.starts import AbstractStart, Empirical
+from fenchel.starts import AbstractStart, begins_at_data
 from fenchel.train import Batches, Block, Info, TrainState, run, stuck
 
 KEPT_POINTS = 10_000  # of the data, in models whose sampler begins at data points
+TUNING_POINTS = 256  # of them, for the step sizes of chains
 
 
 def fit(
     x: ArrayLike | str | Path,
-    method: str | None = None,
+    method: str | AbstractEstimator | None = None,
     *,
     steps: int | None = None,
     seed: int | None = None,
     potential: str | Potential | None = None,
     start: str | AbstractStart | None = None,
     dynamics: str | AbstractDynamics | None = None,
+    domain: tuple[float, float] | None = None,
     config: Config | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -44,10 +49,14 @@ def fit(
     **Arguments:**
 
     - `x`: an (n, d) array, the path of a .npy, .npz, .csv or .parquet file, or a toy's name.
-    - `method`: how; `"ade"`.
+    - `method`: how: `"ade"`, or the name of a classical estimator (`fenchel methods` lists them),
+      or an estimator of your own.
     - `steps`, `seed`: iterations (3,000), and what all randomness comes from (0).
     - `potential`, `start`, `dynamics`: a name, or an object of your own. A potential sees
-      standardised data; any callable from a point to a scalar will do.
+      standardised data; any callable from a point to a scalar will do. For discrete data ask
+      for `"ising"`, `"potts"`, `"rbm"`, or `"discrete"`, which takes the first or the second by
+      the number of values.
+    - `domain`: (low, high), where the data of every column can be; one end may be infinite.
     - `config`: every other choice; what is given beside it takes precedence.
     - `out`: a folder for the run: configuration, metrics, checkpoints and the model.
     - `resume`: go on from the newest checkpoint in `out`, as if never stopped.
@@ -62,19 +71,45 @@ def fit(
         resumed = folder.read_record()["config"] if resume and folder else {}
         config = Config.from_dict(resumed)
     config = config.with_values(
-        method=method,
+        method=_kind(method),
         seed=seed,
         training__steps=steps,
         potential__kind=_kind(potential),
         start__kind=_kind(start),
         dynamics__kind=_kind(dynamics),
+        potential__domain=domain,
     )
     if config.seed < 0:
         raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
-    own = {"potential": potential, "start": start, "dynamics": dynamics}
+    own = {"estimator": method, "potential": potential, "start": start, "dynamics": dynamics}
     own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
     samples = load_samples(x, seed=config.seed)
+    config = _settled(config, samples, own, sampler_given=bool(start or dynamics))
     return _train(samples, config, own, folder, resume, _watcher(progress))
+
+
+def _settled(config: Config, samples: Samples, own: dict[str, Any], sampler_given: bool) -> Config:
+    """The configuration with what follows from the method and the data."""
+    if config.method not in EMBEDDINGS and sampler_given:
+        raise InputError(
+            f"A start or dynamics were given, and the method {config.method!r} learns no sampler: "
+            "leave them out, or use ade."
+        )
+    if config.method == CUSTOM and "estimator" not in own:
+        raise InputError(
+            "The estimator of this run was an object of your own, which no file describes: pass "
+            "one of the same structure as `method=`."
+        )
+    if config.method == "nf":
+        if sampler_given and config.dynamics.kind not in ("none", DynamicsConfig().kind):
+            raise InputError("The method 'nf' is the embedding without dynamics: leave them out.")
+        config = config.with_values(dynamics__kind="none")
+    if config.potential.kind in (*DISCRETE, "discrete"):
+        count = int(np.ptp(samples.x)) + 1 if len(np.unique(samples.x)) > 2 else 2
+        kind = "ising" if count == 2 else "potts"
+        kind = kind if config.potential.kind == "discrete" else config.potential.kind
+        config = config.with_values(potential__kind=kind, potential__states=count)
+    return config
 
 
 def _train(
@@ -85,10 +120,10 @@ def _train(
     resume: bool,
     watcher: Watcher,
 ) -> Fit:
-    standardiser = Standardiser.of(samples.x)
+    standardiser = _scaling(config, samples, own)
     data = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
-    parts = build(config, data.shape[1], **own)
-    state = parts.maxmin.init(parts.potential, parts.sampler, data, jax.random.key(config.seed))
+    parts = build(config, data.shape[1], domain=_domain(config, samples, standardiser), **own)
+    state = parts.learner.init(parts.potential, parts.sampler, data, jax.random.key(config.seed))
     if folder is not None and resume:
         state = folder.resume(config, samples, state)
     elif folder is not None:
@@ -109,8 +144,10 @@ def _learn(
     watcher: Watcher,
 ) -> TrainState:
     training = config.training
-    batches = Batches(data, training.batch, training.noise)
-    blocks = run(parts.maxmin, state, batches, training.steps, training.block)
+    # Noise would take discrete data off their states, and others out of their domain.
+    bounded = states_of(parts.potential) is not None or config.potential.domain is not None
+    batches = Batches(data, training.batch, 0.0 if bounded else training.noise)
+    blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))
         began = time.perf_counter()
@@ -122,10 +159,39 @@ def _learn(
             if folder is not None:
                 folder.write_metrics(row)
                 # A run that is about to be stopped must not be resumed as if all were well.
-                healthy = stuck(parts.maxmin, block.info) is None
+                healthy = stuck(parts.learner, block.info) is None
                 if healthy and _is_due(block, training.checkpoint_every, training.steps):
                     folder.write_checkpoint(state)
     return state
+
+
+def _scaling(config: Config, samples: Samples, own: dict[str, Any]) -> Standardiser:
+    """Standard units; for a discrete model its states."""
+    potential = own.get("potential")
+    if potential is None and config.potential.kind in DISCRETE:
+        potential = build_potential(config.potential, samples.x.shape[1], jax.random.key(0))
+    states = None if potential is None else states_of(potential)
+    return Standardiser.of(samples.x) if states is None else Standardiser.coding(samples.x, states)
+
+
+def _domain(config: Config, samples: Samples, standardiser: Standardiser) -> Domain | None:
+    """The configuration's domain, in standard units."""
+    ends = config.potential.domain
+    if ends is None:
+        return None
+    if len(ends) != 2 or not ends[0] < ends[1]:
+        raise InputError(f"The domain is {ends}: give its low and its high end, as in 0,inf.")
+    low, high = (np.full(samples.x.shape[1], end) for end in ends)
+    outside = int(np.sum(np.any((samples.x < low) | (samples.x > high), axis=1)))
+    if outside:
+        raise InputError(
+            f"{outside} of {len(samples.x)} rows are outside of the domain {ends}: drop them, or "
+            "widen it."
+        )
+    low, high = standardiser.forward(low), standardiser.forward(high)
+    return Domain(
+        jnp.asarray(low, jnp.result_type(float)), jnp.asarray(high, jnp.result_type(float))
+    )
 
 
 def _is_due(block: Block, every: int, steps: int) -> bool:
@@ -138,13 +204,14 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
     """A block's health as one row of metrics: means over its iterations, and its events."""
     info, length = block.info, len(block.info.ess)
     row: dict[str, Any] = {"iteration": block.iteration}
-    for name in ("log_likelihood", "log_partition", "log_partition_lower", "ess", "acceptance"):
+    averaged = ("loss", "acceptance", "lag", "trust", "strain")
+    norms = ("potential_grad_norm", "sampler_grad_norm")
+    of_density = ("log_likelihood", "log_partition", "log_partition_lower", "ess")
+    for name in (*averaged, *norms, *of_density):
         row[name] = _mean(getattr(info, name))
     if not exact:
         # Without a density the weights mean nothing; better no figure than a wrong one.
-        row |= dict.fromkeys(("log_likelihood", "log_partition", "log_partition_lower", "ess"))
-    for name in ("lag", "trust", "strain", "potential_grad_norm", "sampler_grad_norm"):
-        row[name] = _mean(getattr(info, name))
+        row |= dict.fromkeys(of_density)
     row["potential_rate"] = float(info.potential_rate[-1])
     row["sampler_rate"] = float(info.sampler_rate[-1])
     row["iterations_per_second"] = length / seconds
@@ -185,10 +252,14 @@ def _result(
     # Only a start at data points needs them; for the others one row of zeros carries the shape. A
     # random part is kept, since files are often sorted.
     points = jnp.zeros((1, data.shape[1]))
-    if isinstance(getattr(sampler, "start", None), Empirical):
-        points = jax.random.permutation(jax.random.key(config.seed), data)[:KEPT_POINTS]
+    key = jax.random.key(config.seed)
+    if begins_at_data(sampler):
+        points = jax.random.permutation(key, data)[:KEPT_POINTS]
+    sampler_state = state.sampler_state
+    if isinstance(sampler, Tuned):
+        sampler_state = sampler.settled(f, points[:TUNING_POINTS], sampler_state, key)
     return Fit(
-        f, sampler, state.sampler_state, points, standardiser, config, samples.columns, samples.name
+        f, sampler, sampler_state, points, standardiser, config, samples.columns, samples.name
     )
 
 

@@ -15,7 +15,15 @@ from numpy.typing import ArrayLike
 from fenchel.config import Config
 from fenchel.data import Standardiser, as_rows
 from fenchel.errors import InputError
-from fenchel.estimators import effective_sample_size, log_mean_exp
+from fenchel.estimation import domain_of, whole_measure
+from fenchel.estimators import (
+    AbstractMeasure,
+    Domain,
+    MaximumLikelihood,
+    effective_sample_size,
+    log_mean_exp,
+)
+from fenchel.potentials import SelfNormalised
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
@@ -27,13 +35,18 @@ PARTITION_PURPOSE = 1_847  # sets its draws apart from those of `sample` with th
 
 
 class LogPartition(NamedTuple):
-    """What the sampler's weights say about log Z."""
+    """log Z, and how well it is known.
+
+    An integral or a sum over all states is taken to be exact, and a constant that noise contrast
+    learnt is what it is: neither has draws.
+    """
 
     lower: float  # a lower bound in expectation: the mean of the log weights
     estimate: float  # the logarithm of the mean weight: a tighter one
     standard_error: float  # of the estimate
     ess: float  # effective sample size of the weights, as a fraction of the draws
     draws: int
+    how: str = "importance weights"
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,8 +101,18 @@ class Fit:
         return log_q.astype(np.float64) - self.standardiser.log_scale
 
     def log_partition(self) -> LogPartition:
-        """log of the integral of exp f over the data's space, by importance sampling."""
+        """log of the integral of exp f over the data's space.
+
+        By importance sampling where the sampler has a density; else by quadrature in one or two
+        columns, by enumeration of up to 2^20 discrete states, or as learnt by noise contrast.
+        """
         return self._log_partition
+
+    @property
+    def has_log_partition(self) -> bool:
+        """Whether `log_partition`, and with it the normalised density, is to be had."""
+        learnt = isinstance(self.f, SelfNormalised)
+        return self.sampler.exact or learnt or self._measure is not None
 
     def sample(self, n: int, seed: int = 0, corrected: bool | None = None) -> np.ndarray:
         """n draws, (n, d).
@@ -120,9 +143,28 @@ class Fit:
     def _drawing(self) -> tuple[Potential, AbstractSampler, PyTree, Points]:
         return self.f, self.sampler, self.sampler_state, self.points
 
+    @property
+    def _measure(self) -> AbstractMeasure | None:
+        return whole_measure(self.dim, self.f, domain_of(self.f) or Domain())
+
     @cached_property
     def _log_partition(self) -> LogPartition:
-        self._require_density("The partition function")
+        if self.sampler.exact:
+            return self._weighted_log_partition()
+        if self._measure is not None:
+            value, how = float(_integral(self.f, self._measure, self.dim)), "integration"
+        elif isinstance(self.f, SelfNormalised):
+            value, how = 0.0, "noise contrast, which learnt it"
+        else:
+            raise InputError(
+                f"log Z of this model is not known: the method {self.config.method!r} gives no "
+                f"normaliser, and {self.dim} columns are too many to integrate over. Fit with ade, "
+                "whose sampler bounds it, or with nce, which learns it."
+            )
+        value += self.standardiser.log_scale
+        return LogPartition(value, value, 0.0, 1.0, 0, how)
+
+    def _weighted_log_partition(self) -> LogPartition:
         own = jax.random.fold_in(jax.random.key(self.config.seed), PARTITION_PURPOSE)
         keys = jax.random.split(own, PARTITION_CHUNKS)
         log_w = jnp.concatenate([_log_weights(self._drawing, CHUNK, key) for key in keys])
@@ -203,6 +245,11 @@ def _or_none(log_w: Array) -> Array:
 @eqx.filter_jit
 def _sampler_log_density(f: Potential, sampler: Embedding, z: Points, key: Key):
     return sampler.log_density(f, z, key)
+
+
+@eqx.filter_jit
+def _integral(f: Potential, measure: AbstractMeasure, dim: int) -> Array:
+    return MaximumLikelihood(measure).log_partition(paramax.unwrap(f), dim)
 
 
 @eqx.filter_jit

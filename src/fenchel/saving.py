@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file, save_file
 
 from fenchel.arrays import from_table, to_table
-from fenchel.build import build
+from fenchel.build import build_model
 from fenchel.config import Config
 from fenchel.data import Standardiser
 from fenchel.dynamics import AbstractDynamics
@@ -25,7 +25,7 @@ from fenchel.version import __version__
 
 FORMAT = "fenchel-model"
 DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
-NAMES = {"name", "config", "sha256"}  # what a description must also have
+NAMES = {"name", "config", "counting", "sha256"}  # what a description must also have
 
 
 def save(fit: Fit, path: str | Path) -> None:
@@ -59,13 +59,15 @@ def load(
     description = _read_description(folder)
     config = Config.from_dict(description["config"])
     columns = tuple(description["columns"])
-    parts = build(config, len(columns), potential=potential, start=start, dynamics=dynamics)
+    parts = build_model(config, len(columns), potential=potential, start=start, dynamics=dynamics)
     points = jnp.zeros((description["points"], len(columns)))
     state = parts.sampler.init(points, jax.random.key(0))
     like = (parts.potential, parts.sampler, state, points)
     arrays = _read_arrays(folder, description["sha256"])
     f, sampler, state, points = from_table(arrays, like, str(folder / ARRAYS))
-    standardiser = Standardiser(np.array(description["mean"]), np.array(description["scale"]))
+    standardiser = Standardiser(
+        np.array(description["mean"]), np.array(description["scale"]), description["counting"]
+    )
     return Fit(f, sampler, state, points, standardiser, config, columns, description["name"])
 
 
@@ -77,6 +79,7 @@ def _describe(fit: Fit) -> dict[str, Any]:
         "columns": list(fit.columns),
         "mean": fit.standardiser.mean.tolist(),
         "scale": fit.standardiser.scale.tolist(),
+        "counting": fit.standardiser.counting,
         "points": fit.points.shape[0],
         "config": fit.config.to_dict(),
     }

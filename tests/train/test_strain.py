@@ -29,9 +29,9 @@ def trained(kind, **values):
     config = SMALL.with_values(dynamics__kind=kind, **values)
     parts = build(config, 2)
     data = jax.random.normal(jax.random.key(0), (100, 2))
-    state = parts.maxmin.init(parts.potential, parts.sampler, data, jax.random.key(1))
+    state = parts.learner.init(parts.potential, parts.sampler, data, jax.random.key(1))
     events = []
-    for block in run(parts.maxmin, state, Batches(data, 16, 0.0), 20, 10):
+    for block in run(parts.learner, state, Batches(data, 16, 0.0), 20, 10):
         events += metrics_row(block, True, 1.0)["events"]
     return parts.sampler, block.state.sampler, block.state.averaged()[1], events
 

@@ -11,10 +11,14 @@ from fenchel.errors import InputError
 
 @dataclass(frozen=True, eq=False)
 class Standardiser:
-    """The affine map `z = (x - mean) / scale`, column by column, in float64."""
+    """The affine map `z = (x - mean) / scale`, column by column, in float64.
+
+    `counting` says that the data are discrete: probabilities then have no unit, and no Jacobian.
+    """
 
     mean: NDArray[np.float64]
     scale: NDArray[np.float64]
+    counting: bool = False
 
     @classmethod
     def of(cls, x: ArrayLike) -> "Standardiser":
@@ -32,6 +36,29 @@ class Standardiser:
         unit = deviation / reach
         return cls(mean=middle + reach * unit.mean(axis=0), scale=reach * unit.std(axis=0))
 
+    @classmethod
+    def coding(cls, x: ArrayLike, states: tuple[float, ...]) -> "Standardiser":
+        """The map from discrete data to a model's states, in order.
+
+        Data for two states have two values, whatever they are; for more they are whole numbers.
+        """
+        samples = as_samples(x)
+        values = np.unique(samples)
+        first, last = values[0], values[-1]
+        if len(values) > 2 and np.any(values != np.round(values)):
+            raise InputError(
+                f"The data have {len(values)} values that are not all whole numbers: recode them "
+                f"as 0 to {len(values) - 1}, or fit a continuous model."
+            )
+        if len(values) > 2 and last - first + 1 > len(states):
+            raise InputError(
+                f"The model's variables have {len(states)} states and the data run from {first:g} "
+                f"to {last:g}: use a potts model, or recode the data."
+            )
+        scale = (last - first) / (states[1] - states[0]) if len(states) == 2 else 1.0
+        columns = np.ones(samples.shape[1])
+        return cls((first - scale * states[0]) * columns, scale * columns, counting=True)
+
     def forward(self, x: ArrayLike) -> NDArray[np.float64]:
         """From data to standard units; the last axis holds the columns."""
         return (self._columns_of(x) - self.mean) / self.scale
@@ -43,7 +70,7 @@ class Standardiser:
     @property
     def log_scale(self) -> float:
         """Log |det| of `inverse`: log p(x) = log p(z) - log_scale."""
-        return float(np.log(self.scale).sum())
+        return 0.0 if self.counting else float(np.log(self.scale).sum())
 
     def check_dimension(self, x: ArrayLike) -> None:
         """Raise an InputError unless the last axis of `x` has the columns of the fit."""

@@ -4,6 +4,7 @@ from fenchel.dynamics.clip import ClipNorm, ClipValue
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.fixed_point import step_back
 from fenchel.dynamics.flow import AbstractFlow, Undone, shortened
+from fenchel.dynamics.gibbs import Gibbs, HiddenGibbs
 from fenchel.dynamics.gradient_flow import GradientFlow, along_score
 from fenchel.dynamics.gradient_step import GradientStep
 from fenchel.dynamics.inexact import Box, Metropolis
@@ -26,7 +27,7 @@ from fenchel.dynamics.nets import (
     ScoreScale,
 )
 from fenchel.dynamics.particle import AbstractDynamics, Particle, kinetic_energy, particle_at
-from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher
+from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher, trace
 from fenchel.dynamics.radius import AbstractRadius, Given, PowerIteration
 from fenchel.dynamics.recipes import (
     RECIPES,
@@ -44,7 +45,7 @@ from fenchel.dynamics.recipes import (
 )
 from fenchel.dynamics.solve import Solve, adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
-from fenchel.dynamics.steps import Langevin, Leapfrog
+from fenchel.dynamics.steps import Langevin, Leapfrog, scaled
 
 __all__ = [
     "RECIPES",
@@ -65,9 +66,11 @@ __all__ = [
     "ExactLogDet",
     "FirstOrderLogDet",
     "FlowVelocity",
+    "Gibbs",
     "Given",
     "GradientFlow",
     "GradientStep",
+    "HiddenGibbs",
     "Kick",
     "LanczosLogDet",
     "Langevin",
@@ -102,7 +105,9 @@ __all__ = [
     "momentum_dimension",
     "no_dynamics",
     "particle_at",
+    "scaled",
     "shortened",
     "step_back",
+    "trace",
     "undo",
 ]

@@ -1,9 +1,17 @@
 """The two steps of the paper's section 3.2, each a splitting into kicks and drifts."""
 
+from typing import TypeVar
+
+import equinox as eqx
+import jax
+
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.kick import Kick
 from fenchel.dynamics.particle import AbstractDynamics, Particle
-from fenchel.shapes import Array, Key, Potential
+from fenchel.parameters import times
+from fenchel.shapes import Array, Key, Potential, PyTree, Scalar
+
+T = TypeVar("T", bound=PyTree)
 
 
 class Leapfrog(AbstractDynamics):
@@ -43,3 +51,17 @@ class Langevin(AbstractDynamics):
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         return self.drift(f, self.kick(particle, self.step_size / 2), self.step_size)
+
+
+def scaled(tree: T, factor: Scalar | float) -> T:
+    """Every step in the tree with its size multiplied by this; parameters may still be wrapped."""
+
+    def is_step(node: object) -> bool:
+        return isinstance(node, Leapfrog | Langevin)
+
+    def longer(node):
+        if not is_step(node):
+            return node
+        return eqx.tree_at(lambda step: step.step_size, node, times(node.step_size, factor))
+
+    return jax.tree.map(longer, tree, is_leaf=is_step)

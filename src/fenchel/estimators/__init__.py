@@ -1,4 +1,4 @@
-"""Objectives: the primal-dual likelihood, and the bounds on log Z that go into it."""
+"""Estimators of f: the primal-dual likelihood, and the classical ones with their fixed duals."""
 
 from fenchel.estimators.bounds import (
     AbstractBound,
@@ -7,15 +7,85 @@ from fenchel.estimators.bounds import (
     effective_sample_size,
     log_mean_exp,
 )
+from fenchel.estimators.conditional import (
+    CompositeLikelihood,
+    MaximumLikelihood,
+    pseudo_likelihood,
+)
+from fenchel.estimators.contrastive import ContrastiveDivergence
+from fenchel.estimators.domain import Domain
+from fenchel.estimators.estimator import (
+    AbstractEstimator,
+    AbstractLoss,
+    Estimate,
+    Negatives,
+    contrast,
+)
+from fenchel.estimators.measure import AbstractMeasure, Counting, Nodes, Quadrature, all_states
+from fenchel.estimators.noise_contrastive import (
+    AbstractNoise,
+    FlowNoise,
+    GaussianNoise,
+    NoiseContrastive,
+)
+from fenchel.estimators.non_local import Cover, Neighbourhoods, flips, overlapping_strips
 from fenchel.estimators.primal_dual import anchor, gradient_penalty, log_likelihood
+from fenchel.estimators.probability_flow import (
+    AbstractConnections,
+    Hamiltonian,
+    MinimumProbabilityFlow,
+    Neighbours,
+)
+from fenchel.estimators.score_matching import DenoisingScoreMatching, ScoreMatching
+from fenchel.estimators.stein import (
+    AbstractKernel,
+    GaussianKernel,
+    InverseMultiquadric,
+    KernelStein,
+    SteinVariational,
+)
 
 __all__ = [
     "AbstractBound",
+    "AbstractConnections",
+    "AbstractEstimator",
+    "AbstractKernel",
+    "AbstractLoss",
+    "AbstractMeasure",
+    "AbstractNoise",
+    "CompositeLikelihood",
+    "ContrastiveDivergence",
+    "Counting",
+    "Cover",
+    "DenoisingScoreMatching",
+    "Domain",
+    "Estimate",
     "FenchelBound",
+    "FlowNoise",
+    "GaussianKernel",
+    "GaussianNoise",
+    "Hamiltonian",
+    "InverseMultiquadric",
+    "KernelStein",
+    "MaximumLikelihood",
+    "MinimumProbabilityFlow",
+    "Negatives",
+    "Neighbourhoods",
+    "Neighbours",
+    "Nodes",
+    "NoiseContrastive",
+    "Quadrature",
+    "ScoreMatching",
+    "SteinVariational",
     "WeightedBound",
+    "all_states",
     "anchor",
+    "contrast",
     "effective_sample_size",
+    "flips",
     "gradient_penalty",
     "log_likelihood",
     "log_mean_exp",
+    "overlapping_strips",
+    "pseudo_likelihood",
 ]

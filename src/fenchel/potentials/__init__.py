@@ -1,8 +1,26 @@
 """f: unnormalised log densities, p(x) ∝ exp f(x). Any callable from a point to a scalar is one."""
 
+from fenchel.potentials import graphs
 from fenchel.potentials.base_measure import GaussianBase, OnBase
 from fenchel.potentials.gaussian import DiagonalGaussian, FullGaussian
+from fenchel.potentials.ising import Ising, Potts
 from fenchel.potentials.linear import Linear
 from fenchel.potentials.mlp import MLP
+from fenchel.potentials.normalised import SelfNormalised
+from fenchel.potentials.rbm import RestrictedBoltzmann
+from fenchel.potentials.within import Within
 
-__all__ = ["MLP", "DiagonalGaussian", "FullGaussian", "GaussianBase", "Linear", "OnBase"]
+__all__ = [
+    "MLP",
+    "DiagonalGaussian",
+    "FullGaussian",
+    "GaussianBase",
+    "Ising",
+    "Linear",
+    "OnBase",
+    "Potts",
+    "RestrictedBoltzmann",
+    "SelfNormalised",
+    "Within",
+    "graphs",
+]

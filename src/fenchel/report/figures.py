@@ -40,6 +40,7 @@ TRAINING_PANELS = (
         },
         {},
     ),
+    Panel("Loss", {"loss": ("loss", style.DATA)}, {}),
     Panel(
         "Effective sample size / batch size", {"ess": ("sampler", style.DATA)}, {"ylim": (0, 1.05)}
     ),

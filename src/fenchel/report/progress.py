@@ -77,6 +77,8 @@ class Bar:
     def block(self, row: dict[str, Any]) -> None:
         # No more than fits on 80 columns.
         names = {"log_partition_lower": "log Z ≥", "ess": "ESS"}
+        if row["log_partition_lower"] is None:
+            names = {"loss": "loss", "acceptance": "accepted"}
         known = {name: row[key] for key, name in names.items() if row[key] is not None}
         health = "  ".join(f"{name} {value:.3f}" for name, value in known.items())
         self._progress.update(

@@ -32,6 +32,11 @@ def summarise(fit: Fit, samples: Samples) -> Summary:
         rows.append(("log Z", f"{z.estimate:.4f} ± {z.standard_error:.4f} (bound {z.lower:.4f})"))
         verdict = "" if z.ess * z.draws >= ENOUGH else ": too few, do not trust log Z"
         rows.append(("effective sample size", f"{z.ess:.1%} of {z.draws:,} draws{verdict}"))
+    elif fit.has_log_partition:
+        z = fit.log_partition()
+        values.update(log_partition=z.estimate)
+        rows.append(("log Z", f"{z.estimate:.4f} (by {z.how})"))
+    if fit.has_log_partition:
         _add_likelihood(fit, samples, values, rows)
     if samples.toy is not None:
         _add_mmd(fit, samples.toy, values, rows)
@@ -49,7 +54,7 @@ def write_figures(fit: Fit, samples: Samples, folder: Path) -> None:
     names = samples.columns
     title = samples.name
     save(samples_figure(data, drawn, names=names, title=title), run.figures / "samples.png")
-    if fit.sampler.exact:
+    if fit.has_log_partition:
         figure = density_figure(fit.log_density, data, samples=drawn, names=names, title=title)
         save(figure, run.figures / "density.png")
     save(training_figure(run.read_metrics()), run.figures / "training.png")

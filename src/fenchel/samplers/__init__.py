@@ -1,6 +1,16 @@
-"""Samplers: start and dynamics together, and how gradients pass through them."""
+"""Samplers: start and dynamics together, chains, and how gradients pass through them."""
 
+from fenchel.samplers.chains import Ensemble, Persistent, Tuned
 from fenchel.samplers.embedding import AbstractSampler, Embedding
 from fenchel.samplers.gradients import AbstractGradient, BackPropagation, Truncated
 
-__all__ = ["AbstractGradient", "AbstractSampler", "BackPropagation", "Embedding", "Truncated"]
+__all__ = [
+    "AbstractGradient",
+    "AbstractSampler",
+    "BackPropagation",
+    "Embedding",
+    "Ensemble",
+    "Persistent",
+    "Truncated",
+    "Tuned",
+]

@@ -1,6 +1,6 @@
 """Starts q0(x, v): flows, latent variable models, data points, a replay buffer."""
 
-from fenchel.starts.empirical import Empirical
+from fenchel.starts.empirical import Empirical, begins_at_data
 from fenchel.starts.flow import FLOWS, Flow, affine_coupling, planar, spline_coupling
 from fenchel.starts.latent import DeepLatent, deep_latent
 from fenchel.starts.replay import Buffer, Replay
@@ -20,6 +20,7 @@ __all__ = [
     "Replay",
     "Residual",
     "affine_coupling",
+    "begins_at_data",
     "deep_latent",
     "planar",
     "residual",

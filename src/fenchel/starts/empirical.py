@@ -1,7 +1,9 @@
 """The nonparametric start: a data point and N(0, I)."""
 
+import jax
+
 from fenchel.dynamics import CentredNormal
-from fenchel.shapes import Key, Momentum, Point, Scalar
+from fenchel.shapes import Key, Momentum, Point, PyTree, Scalar
 from fenchel.starts.start import AbstractStatelessStart
 
 
@@ -21,3 +23,12 @@ class Empirical(AbstractStatelessStart):
     def draw(self, point: Point, state: None, key: Key) -> tuple[Point, Momentum, Scalar]:
         v, log_v = self.momentum.draw(key)
         return point, v, log_v
+
+
+def begins_at_data(sampler: PyTree) -> bool:
+    """Whether anything in a sampler starts at data points."""
+
+    def is_empirical(node: object) -> bool:
+        return isinstance(node, Empirical)
+
+    return any(map(is_empirical, jax.tree.leaves(sampler, is_leaf=is_empirical)))

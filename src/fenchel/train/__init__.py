@@ -1,20 +1,24 @@
-"""Training: Algorithm 1, its guard, and the loop around it."""
+"""Training: Algorithm 1, the classical estimators, the guard, and the loop around them."""
 
 from fenchel.train.batches import Batches
 from fenchel.train.guard import Guard, GuardState
+from fenchel.train.learner import AbstractLearner
 from fenchel.train.loop import Block, run, run_block, stuck
 from fenchel.train.many import run_many
 from fenchel.train.maxmin import MaxMin
+from fenchel.train.minimise import Minimise
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait
 
 __all__ = [
+    "AbstractLearner",
     "Batches",
     "Block",
     "Guard",
     "GuardState",
     "Info",
     "MaxMin",
+    "Minimise",
     "TrainState",
     "Wait",
     "run",

@@ -80,5 +80,9 @@ def all_finite(tree: PyTree) -> Array:
 
 
 def keep_if(condition: Array, new: PyTree, old: PyTree) -> PyTree:
-    """`new` where the condition holds, else `old`."""
-    return jax.tree.map(lambda a, b: jnp.where(condition, a, b), new, old)
+    """`new` where the condition holds, else `old`; what is not an array is the same in both."""
+
+    def choose(a, b):
+        return jnp.where(condition, a, b) if eqx.is_array(a) else a
+
+    return jax.tree.map(choose, new, old)

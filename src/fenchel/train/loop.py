@@ -10,7 +10,7 @@ from jax import lax
 
 from fenchel.errors import DivergenceError
 from fenchel.train.batches import Batches
-from fenchel.train.maxmin import MaxMin
+from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 
 
@@ -23,7 +23,7 @@ class Block(NamedTuple):
 
 
 def run_block(
-    maxmin: MaxMin, state: TrainState, batches: Batches, length: int
+    learner: AbstractLearner, state: TrainState, batches: Batches, length: int
 ) -> tuple[TrainState, Info]:
     """`length` iterations under one `lax.scan`; may be `vmap`ped over states and data."""
     arrays, static = eqx.partition(state, eqx.is_array)
@@ -32,8 +32,8 @@ def run_block(
         state = eqx.combine(arrays, static)
         # Every iteration has a key of its own, so that a resumed run draws what it would have.
         batch_key, step_key = jax.random.split(jax.random.fold_in(state.key, state.iteration))
-        batch = batches.draw(maxmin.sampler_steps + 1, batch_key)
-        state, info = maxmin.step(state, batch, step_key)
+        batch = batches.draw(learner.batches, batch_key)
+        state, info = learner.step(state, batch, step_key)
         return eqx.filter(state, eqx.is_array), info
 
     arrays, info = lax.scan(iteration, arrays, length=length)
@@ -44,7 +44,7 @@ compiled_block = eqx.filter_jit(run_block, donate="none")
 
 
 def run(
-    maxmin: MaxMin, state: TrainState, batches: Batches, steps: int, block: int = 100
+    learner: AbstractLearner, state: TrainState, batches: Batches, steps: int, block: int = 100
 ) -> Generator[Block, None, None]:
     """Train until iteration `steps`, handing out each block as it ends.
 
@@ -53,16 +53,16 @@ def run(
     iteration = int(state.iteration)
     while iteration < steps:
         length = min(block - iteration % block, steps - iteration)
-        state, info = compiled_block(maxmin, state, batches, length)
+        state, info = compiled_block(learner, state, batches, length)
         info = jax.tree.map(np.asarray, info)
         iteration += length
         yield Block(state, info, iteration)  # before the check: what happened is to be recorded
-        check_health(maxmin, info, iteration)
+        check_health(learner, info, iteration)
 
 
-def check_health(maxmin: MaxMin, info: Info, iteration: int) -> None:
+def check_health(learner: AbstractLearner, info: Info, iteration: int) -> None:
     """Stop a run whose steps are no longer finite."""
-    who = stuck(maxmin, info)
+    who = stuck(learner, info)
     if who is None:
         return
     worst = int(np.max(getattr(info, f"{who}_streak")))
@@ -76,9 +76,9 @@ def check_health(maxmin: MaxMin, info: Info, iteration: int) -> None:
     )
 
 
-def stuck(maxmin: MaxMin, info: Info) -> str | None:
+def stuck(learner: AbstractLearner, info: Info) -> str | None:
     """Which of the two has exhausted its guard's patience, if any."""
     for who in ("potential", "sampler"):
-        if np.max(getattr(info, f"{who}_streak")) >= maxmin.guard.patience:
+        if np.max(getattr(info, f"{who}_streak")) >= learner.patience:
             return who
     return None

@@ -7,13 +7,13 @@ import jax
 import numpy as np
 
 from fenchel.train.batches import Batches
+from fenchel.train.learner import AbstractLearner
 from fenchel.train.loop import Block, run_block
-from fenchel.train.maxmin import MaxMin
 from fenchel.train.state import Info, TrainState
 
 
 def run_many(
-    maxmin: MaxMin, states: TrainState, batches: Batches, steps: int, block: int = 100
+    learner: AbstractLearner, states: TrainState, batches: Batches, steps: int, block: int = 100
 ) -> Generator[Block, None, None]:
     """As `run`, for stacked states and stacked data; `info` has the runs as its first axis.
 
@@ -23,14 +23,14 @@ def run_many(
     iteration = int(states.iteration[0])
     while iteration < steps:
         length = min(block - iteration % block, steps - iteration)
-        states, info = _many(maxmin, states, batches, length)
+        states, info = _many(learner, states, batches, length)
         iteration += length
         yield Block(states, jax.tree.map(np.asarray, info), iteration)
 
 
 @eqx.filter_jit
 def _many(
-    maxmin: MaxMin, states: TrainState, batches: Batches, length: int
+    learner: AbstractLearner, states: TrainState, batches: Batches, length: int
 ) -> tuple[TrainState, Info]:
-    one = lambda state, data: run_block(maxmin, state, data, length)  # noqa: E731
+    one = lambda state, data: run_block(learner, state, data, length)  # noqa: E731
     return eqx.filter_vmap(one)(states, batches)

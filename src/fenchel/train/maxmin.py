@@ -29,6 +29,7 @@ from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Trunc
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
 from fenchel.train.guard import Guard, Outcome, keep_if
+from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait, energy_lag, weight_lag
 
@@ -37,12 +38,13 @@ class Health(NamedTuple):
     """What the potential's step learns about the run."""
 
     particles: Particle
+    loss: Scalar
     log_likelihood: Scalar
     lag: Scalar
     trust: Scalar
 
 
-class MaxMin(eqx.Module):
+class MaxMin(AbstractLearner):
     """One iteration: `sampler_steps` steps of the sampler, then one of the potential.
 
     **Arguments:**
@@ -77,6 +79,14 @@ class MaxMin(eqx.Module):
     guard: Guard = Guard()
     relief: float = eqx.field(static=True, default=0.5)
 
+    @property
+    def batches(self) -> int:
+        return self.sampler_steps + 1
+
+    @property
+    def patience(self) -> int:
+        return self.guard.patience
+
     def check(self, sampler: AbstractSampler) -> None:
         """Refuse what cannot work together."""
         if self.bound.needs_density and not sampler.exact:
@@ -98,16 +108,17 @@ class MaxMin(eqx.Module):
         potential, sampler = definite((potential, sampler))
         state_key, run_key = jax.random.split(key)
         return TrainState(
-            potential,
-            sampler,
-            learnt((potential, sampler)),
-            self.potential_optimiser.init(learnt(potential)),
-            self._sampler_optimiser().init(learnt(sampler)),
-            sampler.init(data, state_key),
-            self.guard.init(),
-            self.guard.init(),
-            jnp.zeros((), jnp.int32),
-            run_key,
+            potential=potential,
+            sampler=sampler,
+            averages=learnt((potential, sampler)),
+            potential_memory=self.potential_optimiser.init(learnt(potential)),
+            sampler_memory=self._sampler_optimiser().init(learnt(sampler)),
+            sampler_state=sampler.init(data, state_key),
+            estimator_state=None,
+            potential_guard=self.guard.init(),
+            sampler_guard=self.guard.init(),
+            iteration=jnp.zeros((), jnp.int32),
+            key=run_key,
         )
 
     def step(self, state: TrainState, batches: Array, key: Key) -> tuple[TrainState, Info]:
@@ -208,7 +219,7 @@ class MaxMin(eqx.Module):
             sampler_state=sampler_state,
             potential_guard=guard,
         )
-        return state, outcome, Health(particles, value, lag, trust)
+        return state, outcome, Health(particles, total, value, lag, trust)
 
     def _lag(self, state: TrainState, batch: Points, particles: Particle) -> Scalar:
         if state.sampler.exact:
@@ -238,6 +249,7 @@ def _info(
 ) -> Info:
     particles, log_w = health.particles, health.particles.log_weight
     return Info(
+        loss=health.loss,
         log_likelihood=health.log_likelihood,
         log_partition=log_mean_exp(log_w),
         log_partition_lower=jnp.mean(log_w),

@@ -3,11 +3,12 @@
 from typing import NamedTuple
 
 import equinox as eqx
+import jax.numpy as jnp
 
 from fenchel.parameters import split
 from fenchel.samplers import AbstractSampler
 from fenchel.shapes import Array, Key, PyTree, Scalar
-from fenchel.train.guard import GuardState
+from fenchel.train.guard import GuardState, Outcome
 
 
 class TrainState(NamedTuple):
@@ -19,6 +20,7 @@ class TrainState(NamedTuple):
     potential_memory: PyTree  # the optimisers' states
     sampler_memory: PyTree
     sampler_state: PyTree
+    estimator_state: PyTree  # a classical estimator's chains, or the noise that it was fitted with
     potential_guard: GuardState
     sampler_guard: GuardState
     iteration: Array
@@ -33,6 +35,7 @@ class TrainState(NamedTuple):
 class Info(NamedTuple):
     """The health of one iteration."""
 
+    loss: Scalar  # what f descends
     log_likelihood: Scalar  # of the batch, with log Z by the bound that is trained on
     log_partition: Scalar  # the many-sample bound
     log_partition_lower: Scalar  # the paper's bound
@@ -50,3 +53,37 @@ class Info(NamedTuple):
     dropped_sampler: Array
     potential_streak: Array  # how many in a row by now
     sampler_streak: Array
+
+    @classmethod
+    def of_loss(
+        cls,
+        loss: Scalar,
+        outcome: Outcome,
+        guard: GuardState,
+        lag: Scalar,
+        trust: Scalar,
+        acceptance: Scalar,
+    ) -> "Info":
+        """Of an iteration without a learnt sampler: what is about one is not a number, or none."""
+        unknown, none = jnp.full_like(loss, jnp.nan), jnp.zeros((), jnp.int32)
+        zero, one = jnp.zeros_like(loss), jnp.ones_like(loss)
+        return cls(
+            loss=loss,
+            log_likelihood=unknown,
+            log_partition=unknown,
+            log_partition_lower=unknown,
+            ess=unknown,
+            potential_grad_norm=outcome.grad_norm,
+            sampler_grad_norm=zero,
+            potential_rate=guard.rate,
+            sampler_rate=one,
+            lag=lag,
+            trust=trust,
+            acceptance=acceptance,
+            strain=zero,
+            shortened=none,
+            dropped_potential=outcome.dropped.astype(jnp.int32),
+            dropped_sampler=none,
+            potential_streak=guard.streak,
+            sampler_streak=none,
+        )

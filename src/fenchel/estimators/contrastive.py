@@ -1,0 +1,42 @@
+"""Contrastive divergence: the dual is a Markov chain, and only its start makes the difference.
+
+CD-k starts its chains at the data, persistent CD where they stopped, replay-buffer CD anywhere in
+a buffer of earlier draws, ensemble CD runs several kernels side by side. All are samplers, which
+see f and do not hold it; here is the loss that they share.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+
+from fenchel.estimators.estimator import AbstractEstimator, Estimate, Negatives, contrast
+from fenchel.samplers import AbstractSampler, Truncated
+from fenchel.shapes import Key, Points, Potential, PyTree
+
+
+class ContrastiveDivergence(AbstractEstimator):
+    """E_q[f] - E_D[f], where `chains` draws from q and is not learnt.
+
+    `energy_penalty` weighs Du and Mordatch's regularisation, the mean square of f over data and
+    draws, which keeps a net without a base measure from drifting off.
+    """
+
+    chains: AbstractSampler
+    energy_penalty: float = eqx.field(static=True, default=0.0)
+
+    def init(self, data: Points, key: Key) -> PyTree:
+        return self.chains.init(data, key)
+
+    def estimate(self, f: Potential, batch: Points, memory: PyTree, key: Key) -> Estimate:
+        particles, memory = Truncated().draw(self.chains, f, batch, memory, key)
+        loss = -contrast(f, batch, Negatives.equal(particles.x))
+        energies = jax.vmap(f)(batch)
+        if self.energy_penalty:
+            loss += self.energy_penalty * (jnp.mean(energies**2) + jnp.mean(particles.f**2))
+        lag = jnp.abs(jnp.mean(energies) - jnp.mean(particles.f))
+        acceptance = jnp.sum(particles.accepted) / jnp.sum(particles.proposed)
+        return Estimate(loss, memory, lag, acceptance)
+
+    def dual(self, f: Potential, batch: Points, memory: PyTree, key: Key) -> Negatives:
+        """Where the chains are after their steps."""
+        return Negatives.equal(self.chains.draw(f, batch, memory, key)[0].x)

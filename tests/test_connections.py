@@ -1,0 +1,399 @@
+"""Section 4 of the paper in code: the field's estimators are one objective with fixed duals.
+
+The objective is max over f, min over q of E_D[f] - E_q[f] + E_q[log q]. With the dual sampler q
+held fixed, f's gradient is that of `contrast`, E_D[∇f] - E_q[∇f]. For each row of Table 1 this file
+takes that gradient through the dual sampler and the gradient of the estimator's own loss, which
+comes from the literature and knows nothing of duals, and asserts that they are the same (the loss
+is minimised, the objective maximised, hence the signs). All in 64 bit; the tolerance is rounding,
+except where a test says that it draws.
+"""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fenchel.dynamics import CentredNormal, Gibbs, Options, Rademacher, hmc, langevin
+from fenchel.estimators import (
+    CompositeLikelihood,
+    ContrastiveDivergence,
+    Counting,
+    Cover,
+    FenchelBound,
+    GaussianKernel,
+    GaussianNoise,
+    Hamiltonian,
+    InverseMultiquadric,
+    KernelStein,
+    MaximumLikelihood,
+    MinimumProbabilityFlow,
+    Negatives,
+    Neighbourhoods,
+    Neighbours,
+    NoiseContrastive,
+    Quadrature,
+    ScoreMatching,
+    contrast,
+    flips,
+    log_likelihood,
+    pseudo_likelihood,
+)
+from fenchel.potentials import MLP, GaussianBase, Ising, OnBase, SelfNormalised
+from fenchel.samplers import BackPropagation, Embedding, Ensemble, Persistent, Truncated
+from fenchel.starts import Empirical, Replay
+
+pytestmark = pytest.mark.usefixtures("x64")
+
+KEY = jax.random.key(3)
+
+
+def smooth():
+    """A net on a Gaussian base: some f in two dimensions, far from anything fitted."""
+    net = MLP(2, 8, 2, key=KEY)
+    return OnBase(jax.tree.map(_double, net), GaussianBase(1.5))
+
+
+def _double(leaf):
+    return leaf.astype(jnp.float64) if eqx.is_inexact_array(leaf) else leaf
+
+
+def spins():
+    """An Ising model of four spins on all pairs."""
+    model = Ising(4)
+    numbers = jax.random.normal(KEY, (10,), jnp.float64)
+    return eqx.tree_at(lambda m: (m.couplings, m.fields), model, (numbers[:6], numbers[6:]))
+
+
+def points(count=7):
+    return jax.random.normal(jax.random.key(8), (count, 2), jnp.float64)
+
+
+def spin_points(count=9):
+    return jnp.where(jax.random.bernoulli(jax.random.key(8), 0.6, (count, 4)), 1.0, -1.0)
+
+
+def gradient(value, f):
+    """With respect to every number in f, as one vector."""
+    tree = eqx.filter_jit(eqx.filter_grad(value))(f)
+    return jnp.concatenate([leaf.ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def through_the_dual(f, data, negatives):
+    return gradient(lambda g: contrast(g, data, negatives), f)
+
+
+def first_order(curve):
+    """dv/dt at t = 0 of a vector that depends on t."""
+    return jax.jvp(curve, (jnp.zeros(()),), (jnp.ones(()),))[1]
+
+
+def assert_same(a, b, tolerance=1e-10):
+    assert jnp.linalg.norm(b) > 1e-3  # there is something to compare
+    np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance * jnp.linalg.norm(b))
+
+
+def assert_other(a, b):
+    """Negative control: not the same, nor the same up to a factor."""
+    cosine = jnp.dot(a, b) / jnp.linalg.norm(a) / jnp.linalg.norm(b)
+    assert abs(cosine) < 0.9999
+
+
+# 4.1 Contrastive divergence: the start is the empirical distribution, nothing in the sampler is
+# learnt, and the gradient through the sampler is removed.
+
+KERNEL = {"steps": 3, "step_size": 0.3, "per_step": False}
+NO_SPINS = CentredNormal(0)
+CHAINS = {
+    "CD-3, HMC": lambda: Embedding(
+        Empirical(CentredNormal(2)), hmc(2, Options(**KERNEL, metropolis=True), KEY)
+    ),
+    "CD-3, HMC, no Metropolis": lambda: Embedding(
+        Empirical(CentredNormal(2)), hmc(2, Options(**KERNEL), KEY)
+    ),
+    "CD-3, Langevin": lambda: Embedding(
+        Empirical(CentredNormal(2)),
+        langevin(2, Options(steps=3, step_size=0.3, per_step=False), KEY),
+    ),
+    "persistent": lambda: Persistent(hmc(2, Options(**KERNEL, metropolis=True), KEY), 2, 7),
+    "replay buffer": lambda: Embedding(
+        Replay(CentredNormal(2), 20), hmc(2, Options(**KERNEL, metropolis=True), KEY)
+    ),
+    "ensemble": lambda: Ensemble([CHAINS["CD-3, HMC"](), CHAINS["CD-3, Langevin"]()]),
+}
+
+
+@pytest.mark.parametrize("name", list(CHAINS))
+def test_contrastive_divergence_is_the_embedding_that_does_not_learn(name):
+    """The gradient of eq. 19 without its third term is contrastive divergence's."""
+    f, data, chains = smooth(), points(), CHAINS[name]()
+    memory = chains.init(data, KEY)
+
+    def embedding(g):
+        particles, _ = Truncated().draw(chains, g, data, memory, KEY)
+        return log_likelihood(g, data, particles, FenchelBound())
+
+    estimator = ContrastiveDivergence(chains)
+    own = gradient(lambda g: estimator.estimate(g, data, memory, KEY).loss, f)
+    assert_same(gradient(embedding, f), -own)
+    assert_same(through_the_dual(f, data, estimator.dual(f, data, memory, KEY)), -own)
+
+
+def test_with_the_third_term_it_is_not_contrastive_divergence():
+    f, data, chains = smooth(), points(), CHAINS["CD-3, HMC, no Metropolis"]()
+
+    def embedding(g):
+        particles, _ = BackPropagation().draw(chains, g, data, None, KEY)
+        return log_likelihood(g, data, particles, FenchelBound())
+
+    own = gradient(lambda g: ContrastiveDivergence(chains).estimate(g, data, None, KEY).loss, f)
+    assert_other(gradient(embedding, f), own)
+
+
+# 4.2 Score matching: one Langevin step from the data, expanded to first order in its length η = ε².
+# The dual's gradient is -η/2 of the loss's.
+
+
+@pytest.mark.parametrize("directions", ["all", "sliced"])
+def test_score_matching_is_one_langevin_step(directions):
+    """Averaged over noise with E[ξ ξ'] = I and no odd moments, so that nothing is random.
+
+    Along given slices the same holds: a Langevin step whose noise is the slice.
+    """
+    f, data = smooth(), points()
+    if directions == "all":
+        loss = ScoreMatching()
+        axes = jnp.sqrt(2.0) * jnp.eye(2)
+    else:
+        loss = ScoreMatching(Rademacher(1))
+        axes = jnp.concatenate([jax.vmap(lambda k: Rademacher(1).draw(k, data[0]))(KEY[None])])[0]
+    noise = jnp.concatenate([axes, -axes])
+
+    def curve(step):
+        return through_the_dual(f, data, loss.dual(f, data, step, noise))
+
+    def own(g):
+        if directions == "all":
+            return loss.loss(g, data, KEY)
+        one = lambda x: loss._of_one(g, x, KEY)  # noqa: E731  # the same slice for every datum
+        return jnp.mean(jax.vmap(one)(data))
+
+    second = first_order(lambda step: jax.jvp(curve, (step,), (jnp.ones(()),))[1])
+    assert_same(second / 2, -gradient(own, f) / 2)
+
+
+def test_with_the_gradient_through_the_step_it_is_another_estimator():
+    """The paper does not say so: only the truncated gradient is score matching's."""
+    f, data, step = smooth(), points(), 1e-3
+    noise = jnp.concatenate([jnp.eye(2), -jnp.eye(2)]) * jnp.sqrt(2.0)
+
+    def through(g):
+        moved = ScoreMatching().dual(g, data, step, noise).x
+        return (jnp.mean(jax.vmap(g)(data)) - jnp.mean(jax.vmap(g)(moved))) / step**2
+
+    assert_other(gradient(through, f), gradient(lambda g: ScoreMatching().loss(g, data, KEY), f))
+
+
+# 4.3 The (diffusion) kernel Stein discrepancy: one step of Stein variational gradient descent from
+# the data, to first order. Again the truncated gradient, and -η/2.
+
+
+def bent(x):
+    """A diffusion matrix that is neither symmetric nor constant."""
+    return jnp.array([[1.0 + 0.3 * x[1] ** 2, 0.2], [jnp.sin(x[0]), 1.5]])
+
+
+STEIN = {
+    "IMQ": KernelStein(InverseMultiquadric(0.8), unbiased=False),
+    "RBF": KernelStein(GaussianKernel(1.3), unbiased=False),
+    "IMQ, general diffusion": KernelStein(InverseMultiquadric(), bent, unbiased=False),
+}
+
+
+@pytest.mark.parametrize("name", list(STEIN))
+def test_the_stein_discrepancy_is_one_step_of_svgd(name):
+    f, data, stein = smooth(), points(), STEIN[name]
+    curve = lambda step: through_the_dual(f, data, stein.dual(f, data, step))  # noqa: E731
+    own = gradient(lambda g: stein.loss(g, data, KEY), f)
+    assert_same(first_order(curve), -own / 2)
+
+
+@pytest.mark.parametrize("name", list(STEIN))
+def test_its_objective_with_the_entropy_is_the_discrepancy_itself(name):
+    """E[f(x) - f(x') + log q(x')] falls by η times the discrepancy, as the paper derives."""
+    f, data, stein = smooth(), points(), STEIN[name]
+
+    def objective(step):
+        move = lambda x: x + step * stein.diffusion(x) @ stein.direction(f, data, x)  # noqa: E731
+        moved = jax.vmap(move)(data)
+        log_det = jnp.linalg.slogdet(jax.vmap(jax.jacfwd(move))(data))[1]
+        return jnp.mean(jax.vmap(f)(data) - jax.vmap(f)(moved) - log_det)
+
+    slope = first_order(objective)
+    assert slope == pytest.approx(-float(stein.loss(f, data, KEY)), rel=1e-9)
+
+
+# 4.4 Pseudo-likelihood and composite likelihood: a coordinate (a block) at random is drawn from its
+# conditional. The loss is a sum over blocks, the dual a mean.
+
+CONDITIONALS = {
+    "pseudo-likelihood, spins": (spins, spin_points, pseudo_likelihood(4, Counting())),
+    "composite, spins": (
+        spins,
+        spin_points,
+        CompositeLikelihood([(0, 2), (3,), (1,)], Counting()),
+    ),
+    "pseudo-likelihood, by quadrature": (smooth, points, pseudo_likelihood(2, Quadrature(32))),
+    "composite, by quadrature": (smooth, points, CompositeLikelihood([(0, 1)], Quadrature(20))),
+}
+
+
+@pytest.mark.parametrize("name", list(CONDITIONALS))
+def test_conditional_likelihoods_draw_a_block_given_the_rest(name):
+    model, data, estimator = CONDITIONALS[name]
+    f, data = model(), data()
+    own = gradient(lambda g: estimator.loss(g, data, KEY), f)
+    assert_same(through_the_dual(f, data, estimator.dual(f, data)), -own / len(estimator.blocks))
+
+
+def test_pseudo_likelihood_by_draws_from_its_conditionals():
+    """The paper's three steps taken literally, with a Gibbs sampler for the third.
+
+    Within 4 standard errors in each of 10 coordinates over 40,000 draws (by chance once in 1,600).
+    """
+    f, data = spins(), spin_points()
+    own = gradient(lambda g: pseudo_likelihood(4, Counting()).loss(g, data, KEY), f) / 4
+
+    def one(key):
+        datum_key, site_key, draw_key = jax.random.split(key, 3)
+        x = data[jax.random.randint(datum_key, (), 0, len(data))]
+        swept = jnp.stack([_drawn(f, x, site, draw_key) for site in range(4)])
+        return swept[jax.random.randint(site_key, (), 0, 4)]
+
+    drawn = jax.jit(jax.vmap(one))(jax.random.split(KEY, 40_000))
+    slopes = jax.vmap(lambda x: gradient(lambda g: g(x), f))(drawn)
+    got = gradient(lambda g: jnp.mean(jax.vmap(g)(data)), f) - jnp.mean(slopes, axis=0)
+    error = jnp.std(slopes, axis=0) / 200
+    assert jnp.all(jnp.abs(got + own) < 4 * error)
+    assert jnp.max(jnp.abs(own) / error) > 8  # and the difference from nothing would be seen
+
+
+def _drawn(f, x, site, key):
+    from fenchel.dynamics import particle_at
+
+    particle = particle_at(f, x, jnp.zeros(0), jnp.zeros(()))
+    return Gibbs(blocks=((site,),))(f, particle, key).x
+
+
+def test_one_block_of_everything_is_maximum_likelihood():
+    """There the dual is the model, and the estimator the oracle that the others are held to."""
+    f, data = spins(), spin_points()
+    oracle = MaximumLikelihood(Counting())
+    own = gradient(lambda g: oracle.loss(g, data, KEY), f)
+    assert_same(through_the_dual(f, data, oracle.dual(f, data)), -own)
+    block = CompositeLikelihood([(0, 1, 2, 3)], Counting())
+    assert_same(gradient(lambda g: block.loss(g, data, KEY), f), own)
+
+
+# 4.5 Non-local contrastive objectives: a datum, one of its sets, the model within that set.
+
+
+def test_non_local_contrast_draws_within_the_set_of_a_datum():
+    f, data = spins(), spin_points()
+    nodes = Counting().nodes(f, data[0], jnp.arange(4))
+    partition = lambda x: (x[0] + x[1]) == jnp.array([-2.0, 0.0, 2.0])  # noqa: E731
+    estimator = Cover(partition, nodes)
+    own = gradient(lambda g: estimator.loss(g, data, KEY), f)
+    assert_same(through_the_dual(f, data, estimator.dual(f, data)), -own)
+
+
+def test_non_local_contrast_in_overlapping_sets_of_the_plane():
+    f, data = smooth(), points()
+    nodes = Quadrature(24).nodes(f, data[0], jnp.arange(2))
+    halves = lambda x: jnp.array([x[0] < 0.5, x[0] > -0.5, x[1] < 0.3])  # noqa: E731
+    estimator = Cover(halves, nodes)
+    own = gradient(lambda g: estimator.loss(g, data, KEY), f)
+    assert_same(through_the_dual(f, data, estimator.dual(f, data)), -own)
+
+
+def test_non_local_contrast_in_neighbourhoods():
+    f, data = spins(), spin_points()
+    estimator = Neighbourhoods(flips((-1.0, 1.0)))
+    own = gradient(lambda g: estimator.loss(g, data, KEY), f)
+    assert_same(through_the_dual(f, data, estimator.dual(f, data)), -own)
+
+
+# 4.6 Minimum probability flow: the data a moment later. The loss's rate is that of a jump, with the
+# square root of the ratio, so the dual's gradient is -2 t of the loss's.
+
+FLOWS = {
+    "bit flips": (spins, spin_points, Neighbours(flips((-1.0, 1.0)))),
+    "Langevin": (smooth, points, Hamiltonian(0.4)),
+    "HMC": (smooth, points, Hamiltonian(0.3, leapfrogs=4, count=2)),
+}
+
+
+@pytest.mark.parametrize("name", list(FLOWS))
+def test_probability_flow_lets_the_data_jump(name):
+    model, data, connections = FLOWS[name]
+    f, data = model(), data()
+    estimator = MinimumProbabilityFlow(connections)
+    own = gradient(lambda g: estimator.loss(g, data, KEY), f)
+    time = 0.01
+    dual = estimator.dual(f, data, time, KEY)
+    assert jnp.sum(dual.weight) == pytest.approx(1.0)
+    assert_same(through_the_dual(f, data, dual) / time, -2 * own)
+
+
+def test_the_papers_third_term_is_the_gradient_through_the_proposal():
+    """Its update, ∇f(x) - ∇f(x') - ∇_x f(x') ∇_f x' under Γ, is autodiff's through the step."""
+    f, data, noise = smooth(), points(), jax.random.normal(KEY, (7, 2))
+
+    def moved(g):
+        return data + 0.08 * jax.vmap(jax.grad(g))(data) + 0.4 * noise
+
+    def objective(g):
+        return -jnp.mean(jnp.exp(0.5 * (jax.vmap(g)(moved(g)) - jax.vmap(g)(data))))
+
+    there = moved(f)
+    rates = jnp.exp(0.5 * (jax.vmap(f)(there) - jax.vmap(f)(data)))
+
+    def update(g):
+        still = jax.lax.stop_gradient(there)
+        slopes = jax.lax.stop_gradient(jax.vmap(jax.grad(f))(there))
+        third = jnp.sum(slopes * moved(g), axis=1)
+        return jnp.mean(rates * (jax.vmap(g)(data) - jax.vmap(g)(still) - third)) / 2
+
+    assert_same(gradient(update, f), gradient(objective, f))
+
+
+# 4.7 Noise contrast: data and noise in equal parts, weighted by 2 h (the paper prints h).
+
+
+@pytest.mark.parametrize("ratio", [1, 3])
+def test_noise_contrast_weighs_a_mixture_of_data_and_noise(ratio):
+    f, data = SelfNormalised(smooth(), 0.3), points()
+    noise = GaussianNoise.fitted(data, KEY)
+    estimator = NoiseContrastive(ratio=ratio)
+    own = gradient(lambda g: estimator.loss(g, data, noise, KEY), f)
+    dual = estimator.dual(f, data, noise, KEY)
+    assert_same(through_the_dual(f, data, dual), -own)
+    printed = Negatives(dual.x, dual.weight / (1 + ratio))
+    assert_other(through_the_dual(f, data, printed), own)
+
+
+def test_its_weights_find_the_model_when_f_is_right():
+    """With exp f = p_D the mixture weighted by 2 h is the model: every weight's mean is one.
+
+    Within 4 standard errors (by chance once in 16,000).
+    """
+    n = 20_000
+    data = jax.random.normal(KEY, (n, 2), jnp.float64)
+    f = lambda x: -0.5 * jnp.sum(x**2) - jnp.log(2 * jnp.pi)  # noqa: E731
+    noise = GaussianNoise(jnp.array([0.5, 0.0]), 1.5 * jnp.eye(2))
+    dual = NoiseContrastive(ratio=1).dual(f, data, noise, jax.random.key(1))
+    weights = dual.weight * 2 * n
+    error = jnp.std(weights) / (2 * n) ** 0.5
+    assert abs(float(jnp.mean(weights)) - 1) < 4 * error
+    far = jnp.mean(dual.weight * 2 * n * dual.x[:, 0])  # E_p[x_1] = 0, though the noise's is 0.5
+    assert abs(float(far)) < 4 * float(jnp.std(weights * dual.x[:, 0])) / (2 * n) ** 0.5
