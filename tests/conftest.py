@@ -15,6 +15,13 @@ jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+@pytest.fixture(scope="module", autouse=True)
+def forget_programs():
+    """Each compiled program maps memory of its own, of which a process may have 65,530 pieces."""
+    yield
+    jax.clear_caches()
+
+
 @pytest.fixture
 def x64():
     """64-bit arithmetic for one test."""

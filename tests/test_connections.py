@@ -329,7 +329,7 @@ def test_non_local_contrast_in_neighbourhoods():
 FLOWS = {
     "bit flips": (spins, spin_points, Neighbours(flips((-1.0, 1.0)))),
     "Langevin": (smooth, points, Hamiltonian(0.4)),
-    "HMC": (smooth, points, Hamiltonian(0.3, leapfrogs=4, count=2)),
+    "HMC": (smooth, points, Hamiltonian(0.3, leapfrogs=2, pairs=2)),
 }
 
 

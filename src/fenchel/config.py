@@ -57,15 +57,16 @@ class DynamicsConfig(Options):
 class EstimatorConfig:
     """The settings of the classical methods; each reads its own.
 
-    Chains: `k` steps of the `kernel` (hmc with so many `leapfrogs`, or langevin), with a
+    Chains: `k` steps of the `kernel` (langevin, or hmc with so many `leapfrogs`), with a
     `metropolis` step or without; so many `chains` persist; `energy_penalty`, if not the method's
     own. Score matching: `probes` if sliced, `sigma` if denoising. Stein: `stein_kernel` (imq, rbf)
     and its scale. Conditionals: `nodes` of the quadrature, columns in a `block`. Non-local: so many
-    `cells`. Noise contrast: `noise` (gaussian, flow), points a datum (`ratio`).
+    `cells`. Probability flow: trajectories of `leapfrogs` of size `flow_step`. Noise contrast:
+    `noise` (gaussian, flow), points a datum (`ratio`).
     """
 
     k: int = 10
-    kernel: str = "hmc"
+    kernel: str = "langevin"
     leapfrogs: int = 3
     step_size: float = 0.1
     metropolis: bool = True
@@ -78,14 +79,15 @@ class EstimatorConfig:
     nodes: int = 48
     block: int = 2
     cells: int = 4
+    flow_step: float = 0.3
     noise: str = "gaussian"
     ratio: int = 4
 
     def __post_init__(self) -> None:
-        for name in ("k", "leapfrogs", "step_size", "chains", "probes", "sigma", "stein_scale"):
+        for name in ("step_size", "sigma", "stein_scale", "flow_step"):
             if not getattr(self, name) > 0:
                 raise InputError(f"estimator.{name} is {getattr(self, name)}: it must be positive.")
-        for name in ("nodes", "block", "cells", "ratio"):
+        for name in ("k", "leapfrogs", "chains", "probes", "nodes", "block", "cells", "ratio"):
             if getattr(self, name) < 1:
                 raise InputError(f"estimator.{name} is {getattr(self, name)}: give at least 1.")
 

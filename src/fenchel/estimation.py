@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
-import jax.numpy as jnp
+import numpy as np
 import paramax
 
 from fenchel.choices import choose
@@ -45,7 +45,9 @@ from fenchel.estimators import (
     ScoreMatching,
     flips,
     overlapping_strips,
+    panelled,
     pseudo_likelihood,
+    strip_edges,
 )
 from fenchel.potentials import RestrictedBoltzmann, SelfNormalised, Within
 from fenchel.samplers import AbstractSampler, Embedding, Ensemble, Persistent, Tuned
@@ -59,6 +61,8 @@ ENERGY_PENALTY = 1e-3  # of the replay buffer's method, unless given
 ENSEMBLE = (1, 3, 10)  # leapfrogs a trajectory in the kernels of the ensemble
 GRID_COLUMNS = 2  # up to which quadrature takes all columns at once
 FINE = 100  # nodes a column there
+STRIPS = 3.0  # standard deviations, within which the strips of non-local contrast lie,
+REACH = 8.0  # and up to which it integrates
 
 
 def states_of(potential: Potential) -> tuple[float, ...] | None:
@@ -254,14 +258,16 @@ def _non_local(
     if values is not None:
         return Neighbourhoods(flips(values), centres=1)
     _whole_measure(dim, potential, domain, "non-local")
-    low, high = -3.0, 3.0  # of standardised data; what is beyond belongs to the outermost strips
-    flat = lambda x: -jnp.sum(x**2) / 8  # noqa: E731  # nodes for anything on standardised data
-    nodes = Quadrature(FINE, domain).nodes(flat, jnp.zeros(dim), jnp.arange(dim))
-    return Cover(overlapping_strips(config.cells, low, high), nodes)
+    strips = (config.cells, -STRIPS, STRIPS)
+    low, high = (np.broadcast_to(np.asarray(end, float), dim) for end in (domain.low, domain.high))
+    low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
+    edges = [np.unique([low[0], high[0], *np.clip(strip_edges(*strips), low[0], high[0])])]
+    edges += [np.linspace(low[j], high[j], 2 * config.cells + 1) for j in range(1, dim)]
+    return Cover(overlapping_strips(*strips), panelled(edges, FINE // (2 * config.cells)))
 
 
 def _probability_flow(config: EstimatorConfig, potential: Potential) -> AbstractEstimator:
     values = states_of(potential)
     if values is not None:
         return MinimumProbabilityFlow(Neighbours(flips(values)))
-    return MinimumProbabilityFlow(Hamiltonian(config.step_size, config.leapfrogs))
+    return MinimumProbabilityFlow(Hamiltonian(config.flow_step, config.leapfrogs))

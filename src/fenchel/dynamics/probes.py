@@ -13,6 +13,8 @@ import jax.numpy as jnp
 from fenchel.errors import InputError
 from fenchel.shapes import Array, Key, Point, Scalar
 
+FEW = 4
+
 
 class AbstractProbes(eqx.Module):
     """Which vectors to look along."""
@@ -60,5 +62,12 @@ class Rademacher(AbstractProbes):
 
 
 def trace(product: Callable[[Point], Point], probes: Array) -> Scalar:
-    """tr A as the probes see it, where `product` multiplies by A."""
+    """tr A as the probes see it, where `product` multiplies by A.
+
+    A few products are written out, which on a CPU takes half the time of doing them together.
+    """
+    if probes.shape[0] <= FEW:
+        return sum(
+            (jnp.vdot(probe, product(probe)) for probe in probes), jnp.zeros((), probes.dtype)
+        )
     return jnp.sum(probes * jax.vmap(product)(probes))

@@ -21,14 +21,27 @@ from fenchel.estimators.estimator import (
     Negatives,
     contrast,
 )
-from fenchel.estimators.measure import AbstractMeasure, Counting, Nodes, Quadrature, all_states
+from fenchel.estimators.measure import (
+    AbstractMeasure,
+    Counting,
+    Nodes,
+    Quadrature,
+    all_states,
+    panelled,
+)
 from fenchel.estimators.noise_contrastive import (
     AbstractNoise,
     FlowNoise,
     GaussianNoise,
     NoiseContrastive,
 )
-from fenchel.estimators.non_local import Cover, Neighbourhoods, flips, overlapping_strips
+from fenchel.estimators.non_local import (
+    Cover,
+    Neighbourhoods,
+    flips,
+    overlapping_strips,
+    strip_edges,
+)
 from fenchel.estimators.primal_dual import anchor, gradient_penalty, log_likelihood
 from fenchel.estimators.probability_flow import (
     AbstractConnections,
@@ -87,5 +100,7 @@ __all__ = [
     "log_likelihood",
     "log_mean_exp",
     "overlapping_strips",
+    "panelled",
     "pseudo_likelihood",
+    "strip_edges",
 ]

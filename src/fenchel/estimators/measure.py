@@ -6,6 +6,7 @@ logsumexp, whatever the coordinates are.
 """
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -14,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
+from numpy.typing import ArrayLike
 
 from fenchel.errors import InputError
 from fenchel.estimators.domain import Domain
@@ -73,7 +75,10 @@ class Quadrature(AbstractMeasure):
     depth: float = eqx.field(static=True, default=25.0)
 
     def nodes(self, f: Potential, x: Point, block: Array) -> Nodes:
-        low, high = lax.stop_gradient(self._range(f, x, block))
+        # Where the nodes are is not differentiated, and neither are the looks for it.
+        arrays, static = eqx.partition(f, eqx.is_array)
+        still = eqx.combine(lax.stop_gradient(arrays), static)
+        low, high = lax.stop_gradient(self._range(still, x, block))
         rule = np.polynomial.legendre.leggauss(self.count)
         unit, weight = (jnp.asarray(part, x.dtype) for part in rule)
         middle, half = (low + high) / 2, (high - low) / 2
@@ -100,6 +105,22 @@ class Quadrature(AbstractMeasure):
             return _refitted(alive, axes, floor, ceiling)
 
         return lax.fori_loop(0, self.rounds, look, start)
+
+
+def panelled(edges: Sequence[ArrayLike], count: int) -> Nodes:
+    """Nodes of Gauss and Legendre's rule between any two neighbouring edges, along each coordinate.
+
+    For integrands that jump, at the edges.
+    """
+    unit, weight = np.polynomial.legendre.leggauss(count)
+    axes, logs = [], []
+    for along in map(np.asarray, edges):
+        middle, half = (along[1:] + along[:-1]) / 2, np.diff(along) / 2
+        axes.append((middle[:, None] + half[:, None] * unit).ravel())
+        logs.append(np.log(half[:, None] * weight).ravel())
+    points = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=-1)
+    weights = sum(grid.ravel() for grid in np.meshgrid(*logs, indexing="ij"))
+    return Nodes(jnp.asarray(points, float), jnp.asarray(weights, float))
 
 
 def _refitted(alive: Array, axes: Array, floor: Array, ceiling: Array) -> tuple[Array, Array]:

@@ -122,3 +122,8 @@ def overlapping_strips(count: int, low: float, high: float) -> Callable[[Point],
         return jnp.concatenate([plain == jnp.arange(count), moved == jnp.arange(count + 1)])
 
     return membership
+
+
+def strip_edges(count: int, low: float, high: float) -> list[float]:
+    """Where those strips begin and end: integrals within them jump there."""
+    return [low + (high - low) * half / (2 * count) for half in range(2 * count + 1)]

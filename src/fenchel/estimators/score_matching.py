@@ -49,7 +49,9 @@ class ScoreMatching(AbstractLoss):
 class DenoisingScoreMatching(AbstractLoss):
     """E |σ s(x + σ ξ) + ξ|²/2: the score of the data smoothed by noise of this width.
 
-    No Hessian is needed; what is learnt is the smoothed density, so σ is a bias.
+    No Hessian is needed; what is learnt is the smoothed density, so σ is a bias. The noise comes
+    in pairs ξ and -ξ: alone, the two terms of the square have a variance of 1/σ² that is not about
+    f at all, and that cancels in the pair.
     """
 
     sigma: float = eqx.field(static=True, default=0.1)
@@ -59,6 +61,7 @@ class DenoisingScoreMatching(AbstractLoss):
             raise InputError(f"The noise of denoising score matching is {self.sigma}: give σ > 0.")
 
     def loss(self, f: Potential, batch: Points, key: Key) -> Scalar:
-        noise = jax.random.normal(key, batch.shape, batch.dtype)
-        scores = jax.vmap(jax.grad(f))(batch + self.sigma * noise)
+        half = jax.random.normal(key, batch.shape, batch.dtype)
+        noise = jnp.concatenate([half, -half])
+        scores = jax.vmap(jax.grad(f))(jnp.tile(batch, (2, 1)) + self.sigma * noise)
         return 0.5 * jnp.mean(jnp.sum((self.sigma * scores + noise) ** 2, axis=-1))

@@ -1,0 +1,144 @@
+"""Samplers against the peers' own: Langevin, and HMC with ten leapfrogs, on a double well.
+
+    python -m benchmarks.samplers [--out benchmarks/results] [--name samplers-cpu]
+
+The sizes are those of TorchEBM's benchmark; energy, start and step sizes are the same for all
+(`benchmarks.peer`). Fenchel's are the library's own samplers, an `Embedding` of data points and a
+recipe, with all that they carry along. In one process, in turns, after compilation; each time is
+the median of the turns.
+"""
+
+import argparse
+import os
+import time
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch needs memory too
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from benchmarks.peer import SIZES, WORK, initial_batch
+from benchmarks.record import RESULTS, provenance, write
+from fenchel.dynamics import CentredNormal, Options, hmc, langevin
+from fenchel.samplers import Embedding
+from fenchel.shapes import Array
+from fenchel.starts import Empirical
+
+SECONDS = 4.0  # of turns, for each size and sampler
+TURNS = 25  # at most
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--name", default="samplers-cpu")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    device = "cpu" if jax.default_backend() == "cpu" else "cuda"
+    result: dict[str, Any] = {"provenance": provenance(), "rows": []}
+    for batch, dim, steps in SIZES:
+        everyone = {"Fenchel": ours(batch, dim, steps), **peers(batch, dim, steps, device)}
+        for kind in ("langevin", "hmc"):
+            entries = {name: kinds[kind] for name, kinds in everyone.items() if kind in kinds}
+            fused = {f"{name}, fused": k["langevin-fused"] for name, k in everyone.items()
+                     if kind == "langevin" and "langevin-fused" in k}  # fmt: skip
+            times = in_turns({**entries, **fused})
+            size = f"{batch} x {dim} x {steps}"
+            result["rows"].append({"sampler": kind, "size": size, "milliseconds": times})
+            print(result["rows"][-1], flush=True)
+            write(arguments.name, result, as_markdown(result, arguments.name), arguments.out)
+
+
+def double_well(x: Array) -> Array:
+    """f = -E."""
+    return -WORK.height * jnp.sum((x**2 - WORK.well**2) ** 2)
+
+
+def ours(batch: int, dim: int, steps: int) -> dict[str, Callable[[], None]]:
+    """A Langevin step of ε moves by ε²/2 ∇f + ε noise: the peers' step is ε²/2."""
+    start, key = Empirical(CentredNormal(dim)), jax.random.key(0)
+    common: dict[str, Any] = {"steps": steps, "per_step": False, "clip_norm": None}
+    half = Options(step_size=(2 * WORK.langevin_step) ** 0.5, **common)
+    trajectory = Options(
+        step_size=WORK.hmc_step, leapfrogs=WORK.leapfrog_steps, metropolis=True, **common
+    )
+    recipes = {"langevin": langevin(dim, half, key), "hmc": hmc(dim, trajectory, key)}
+    points = jnp.asarray(initial_batch(batch, dim))
+    return {name: _run(Embedding(start, move), points) for name, move in recipes.items()}
+
+
+def _run(sampler: Embedding, points: Array) -> Callable[[], None]:
+    @eqx.filter_jit
+    def draw(points: Array, key: Array) -> Array:
+        return sampler.draw(double_well, points, None, key)[0].x
+
+    def once() -> None:
+        moved = jax.block_until_ready(draw(points, jax.random.key(1)))
+        assert bool(jnp.all(jnp.isfinite(moved)))
+
+    return once
+
+
+def peers(batch: int, dim: int, steps: int, device: str) -> dict[str, dict]:
+    """Those that are installed."""
+    found = {}
+    if find_spec("torchebm"):
+        from benchmarks import torchebm_peer
+
+        found["TorchEBM"] = torchebm_peer.samplers(batch, dim, steps, device)
+    if find_spec("ebm"):
+        from benchmarks import ebmkit_peer
+
+        found["ebmkit"] = ebmkit_peer.samplers(batch, dim, steps, device)
+    return found
+
+
+def in_turns(entries: dict[str, Callable[[], None]]) -> dict[str, float]:
+    """Median milliseconds of each, all taking turns until the time is up."""
+    for run in entries.values():
+        run()  # compiled, and warm
+    times: dict[str, list[float]] = {name: [] for name in entries}
+    ends = time.perf_counter() + SECONDS * len(entries)
+    turn = 0
+    while turn < 3 or (turn < TURNS and time.perf_counter() < ends):
+        for name, run in entries.items():
+            began = time.perf_counter()
+            run()
+            times[name].append(1e3 * (time.perf_counter() - began))
+        turn += 1
+    return {name: float(np.median(own)) for name, own in times.items()}
+
+
+def as_markdown(result: dict[str, Any], name: str) -> str:
+    about = result["provenance"]
+    versions = ", ".join(f"{package} {v}" for package, v in about["packages"].items())
+    names = list(dict.fromkeys(n for row in result["rows"] for n in row["milliseconds"]))
+    lines = [
+        "# Sampler speed beside the peers",
+        "",
+        "Milliseconds for the whole run, median of turns in one process; double well, batch x "
+        "dimension x steps (HMC: trajectories of ten leapfrogs). The last column is the fastest "
+        "peer's time over Fenchel's.",
+        "",
+        f"Commit {about['commit']}, {about['device']}, {about['cpu']}, {versions}. Made by "
+        f"`python -m benchmarks.samplers --name {name}`.",
+        "",
+        "| sampler | size | " + " | ".join(names) + " | ratio |",
+        "|---|---|" + "---|" * (len(names) + 1),
+    ]
+    for row in result["rows"]:
+        times = row["milliseconds"]
+        others = [value for other, value in times.items() if other != "Fenchel"]
+        ratio = f"{min(others) / times['Fenchel']:.1f}" if others else "-"
+        cells = [f"{times[n]:.2f}" if n in times else "-" for n in names]
+        lines.append(f"| {row['sampler']} | {row['size']} | {' | '.join(cells)} | {ratio} |")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    main()
