@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+from pathlib import Path
 
 import jax
 import pytest
@@ -19,7 +20,23 @@ jax.config.update("jax_numpy_rank_promotion", "raise")
 def forget_programs():
     """Each compiled program maps memory of its own, of which a process may have 65,530 pieces."""
     yield
-    jax.clear_caches()
+    pieces = Path("/proc/self/maps")
+    if pieces.exists() and pieces.read_text().count("\n") > 20_000:
+        jax.clear_caches()
+
+
+@pytest.fixture(scope="module")
+def few_draws():
+    """Summaries and figures of a fit need not be good where only their making is tested."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fenchel.result.CHUNK", 64)
+        patch.setattr("fenchel.result.PARTITION_CHUNKS", 2)
+        patch.setattr("fenchel.estimation.TRAJECTORIES", 2)
+        patch.setattr("fenchel.estimation.SWEEPS", 2)
+        patch.setattr("fenchel.estimation.FINE", 20)
+        patch.setattr("fenchel.report.summary.DRAWS", 128)
+        patch.setattr("fenchel.report.summary.FRESH", 500)
+        yield
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import pytest
 
 from fenchel import cli
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
+pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
 TINY = """
 [potential]
@@ -51,7 +51,7 @@ def call(monkeypatch, *arguments):
 
 
 @pytest.fixture(scope="module")
-def run(folder, tiny, compiled_once):
+def run(folder, tiny, compiled_once, few_draws):
     """One small run of three columns, shared by the tests that only read it."""
     table = folder / "data.csv"
     rows = np.random.default_rng(0).normal(size=(200, 3))
@@ -72,12 +72,14 @@ def test_a_run_holds_what_it_should(run):
     assert all(row["events"] == [] for row in rows)
 
 
-@pytest.mark.parametrize("kind", ["deterministic", "hmc+continuous", "generalized-continuous"])
-def test_flows_by_name_are_fitted_saved_and_loaded(monkeypatch, tmp_path, tiny, kind):
+def test_a_flow_by_name_is_fitted_resumed_and_loaded(monkeypatch, tmp_path, tiny):
     out = tmp_path / "r"
-    assert call(
-        monkeypatch, "fit", "moons", "--out", out, "--config", tiny, "--dynamics", kind
-    ) == 0  # fmt: skip
+    fit = ("fit", "moons", "--out", out)
+    assert call(monkeypatch, *fit, "--config", tiny, "--dynamics", "deterministic") == 0
+    whole = (out / "model.safetensors").read_bytes()
+    shutil.rmtree(out / "checkpoints" / "20")  # as if it had been stopped in its second half
+    assert call(monkeypatch, *fit, "--resume") == 0
+    assert (out / "model.safetensors").read_bytes() == whole
     assert call(monkeypatch, "sample", out, "-n", 5, "--out", tmp_path / "s.npy") == 0
     assert np.isfinite(np.load(tmp_path / "s.npy")).all()
 
@@ -124,7 +126,7 @@ def test_a_sampler_without_a_density_is_fitted_and_shown(monkeypatch, capsys, tm
     assert call(monkeypatch, *arguments) == 0
     assert "MMD" in capsys.readouterr().out
     figures = {path.name for path in (tmp_path / "r" / "figures").iterdir()}
-    assert figures == {"samples.png", "training.png"}
+    assert figures == {"samples.png", "density.png", "training.png"}  # by quadrature
 
 
 def test_samples_are_printed_without_a_file(monkeypatch, capsys, run):

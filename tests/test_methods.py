@@ -10,9 +10,12 @@ from fenchel.cli import main
 from fenchel.config import Config
 from fenchel.methods import METHODS
 
+pytestmark = pytest.mark.usefixtures("few_draws")
+
 TINY = Config().with_values(
     potential__width=8,
     potential__depth=1,
+    start__kind="coupling",
     start__width=8,
     start__depth=1,
     start__layers=1,
@@ -26,17 +29,6 @@ TINY = Config().with_values(
 RNG = np.random.default_rng(0)
 PLANE = RNG.normal(size=(300, 2)) * [2.0, 0.5] + [5.0, -1.0]
 SPINS = np.where(RNG.uniform(size=(300, 4)) < [0.3, 0.5, 0.6, 0.8], 1, 0)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def short_chains():
-    """Draws need not be good here."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fenchel.estimation.TRAJECTORIES", 2)
-        patch.setattr("fenchel.estimation.SWEEPS", 2)
-        patch.setattr("fenchel.estimation.FINE", 20)
-        patch.setattr("fenchel.result.CHUNK", 64)
-        yield
 
 
 def check(fit, data, folder):
@@ -67,7 +59,7 @@ def test_blocks_of_three_columns(tmp_path):
     fit = fx.fit(data, "composite-likelihood", config=TINY, progress=False)
     check(fit, data, tmp_path / "model")
     assert not fit.has_log_partition
-    with pytest.raises(fx.InputError, match="gives no normaliser"):
+    with pytest.raises(fx.InputError, match="3 columns are too many"):
         fit.log_density(data)
 
 
@@ -97,6 +89,13 @@ def test_discrete_data_choose_their_model():
     data = RNG.integers(0, 3, size=(200, 3))
     three = fx.fit(data, "pseudo-likelihood", potential="discrete", config=TINY, progress=False)
     assert (three.config.potential.kind, three.config.potential.states) == ("potts", 3)
+
+
+def test_what_does_not_fall_off_has_no_integral():
+    flat = fx.potentials.Linear(lambda x: 1e-3 * x[0], 2)
+    fit = fx.fit(PLANE, "score-matching", potential=flat, config=TINY, progress=False)
+    with pytest.raises(fx.InputError, match="does not fall off"):
+        fit.log_density(PLANE)
 
 
 def test_an_estimator_of_ones_own():

@@ -14,7 +14,7 @@ def snippets() -> list[str]:
     return re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
 
 
-@pytest.mark.usefixtures("compiled_once")
+@pytest.mark.usefixtures("compiled_once", "few_draws")
 def test_the_readme_runs(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     names = {

@@ -20,6 +20,7 @@ from fenchel.estimators import (
     AbstractMeasure,
     Domain,
     MaximumLikelihood,
+    Quadrature,
     effective_sample_size,
     log_mean_exp,
 )
@@ -30,6 +31,7 @@ from fenchel.shapes import Array, Key, Points, Potential, PyTree
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
 PARTITION_CHUNKS = 16  # of them, for log Z
+FALL = 5.0  # nats, by which f must fall to where its integral is cut off
 MISS = 1e-3  # standard deviations: by so much an inverse may be off
 PARTITION_PURPOSE = 1_847  # sets its draws apart from those of `sample` with the same seed
 
@@ -152,17 +154,27 @@ class Fit:
         if self.sampler.exact:
             return self._weighted_log_partition()
         if self._measure is not None:
-            value, how = float(_integral(self.f, self._measure, self.dim)), "integration"
+            value, how = self._integrated(self._measure), "integration"
         elif isinstance(self.f, SelfNormalised):
             value, how = 0.0, "noise contrast, which learnt it"
         else:
             raise InputError(
-                f"log Z of this model is not known: the method {self.config.method!r} gives no "
-                f"normaliser, and {self.dim} columns are too many to integrate over. Fit with ade, "
-                "whose sampler bounds it, or with nce, which learns it."
+                "log Z of this model is not known: its sampler has no exact density, and "
+                f"{self.dim} columns are too many to integrate over. Fit with ade (from a flow or "
+                "a deep-latent start, without a box or a Metropolis step), whose weights bound it, "
+                "or with nce, which learns it."
             )
         value += self.standardiser.log_scale
         return LogPartition(value, value, 0.0, 1.0, 0, how)
+
+    def _integrated(self, measure: AbstractMeasure) -> float:
+        value, fall = map(float, _integral(self.f, measure, self.dim))
+        if not fall > FALL:
+            raise InputError(
+                "exp f does not fall off within reach, so that its integral is not known: put f on "
+                "a base measure (fx.potentials.OnBase), or give the data's domain."
+            )
+        return value
 
     def _weighted_log_partition(self) -> LogPartition:
         own = jax.random.fold_in(jax.random.key(self.config.seed), PARTITION_PURPOSE)
@@ -248,8 +260,12 @@ def _sampler_log_density(f: Potential, sampler: Embedding, z: Points, key: Key):
 
 
 @eqx.filter_jit
-def _integral(f: Potential, measure: AbstractMeasure, dim: int) -> Array:
-    return MaximumLikelihood(measure).log_partition(paramax.unwrap(f), dim)
+def _integral(f: Potential, measure: AbstractMeasure, dim: int) -> tuple[Array, Array]:
+    """log Z, and by how much f falls to the ends of the range where they are open."""
+    f = paramax.unwrap(f)
+    oracle = MaximumLikelihood(measure)
+    fall = measure.fall(f, dim) if isinstance(measure, Quadrature) else jnp.inf
+    return oracle.log_partition(f, dim), jnp.asarray(fall)
 
 
 @eqx.filter_jit

@@ -87,6 +87,19 @@ class Quadrature(AbstractMeasure):
         points = jax.vmap(lambda values: x.at[block].set(values))(_tensor(axes))
         return Nodes(points, jnp.sum(_tensor(logs), axis=-1))
 
+    def fall(self, f: Potential, dim: int) -> Scalar:
+        """By how many nats f falls from its peak to the open ends of the range that was found."""
+        origin, block = jnp.zeros(dim), jnp.arange(dim)
+        low, high = self._range(f, origin, block)
+        x = self.nodes(f, origin, block).x
+        values = jax.vmap(f)(x)
+        first, last = (end(x, axis=0, keepdims=True) for end in (jnp.min, jnp.max))
+        outermost = ((low > self.domain.low)[None] & (x == first)) | (
+            (high < self.domain.high)[None] & (x == last)
+        )
+        at_ends = jnp.where(jnp.any(outermost, axis=1), values, -jnp.inf)
+        return jnp.max(values) - jnp.max(at_ends)
+
     def _range(self, f: Potential, x: Point, block: Array) -> tuple[Array, Array]:
         ends = jnp.asarray(self.domain.low), jnp.asarray(self.domain.high)
         floor, ceiling = (jnp.broadcast_to(end, x.shape)[block].astype(x.dtype) for end in ends)
