@@ -127,7 +127,7 @@ def _ours(name: str, steps: int, seeds: list[int]) -> list[dict[str, Any]]:
         learner = learner or parts.learner
         data = jnp.asarray(moons(seed)[0])
         states.append(learner.init(parts.potential, parts.sampler, data, jax.random.key(seed)))
-        batches.append(Batches(data, config.training.batch, config.training.noise))
+        batches.append(Batches(data, config.training.batch, config.noise_floor))
     began, first, dropped, worst = time.perf_counter(), None, np.zeros(len(seeds)), 0
     for block in run_many(learner, stack(states), stack(batches), steps, block=500):
         first = first or (time.perf_counter(), block.iteration)
@@ -251,7 +251,7 @@ def speed(arguments: argparse.Namespace) -> None:
         parts = build(config, 2)
         points = jnp.asarray(data)
         state = parts.learner.init(parts.potential, parts.sampler, points, jax.random.key(0))
-        batches = Batches(points, config.training.batch, config.training.noise)
+        batches = Batches(points, config.training.batch, config.noise_floor)
 
         def run(learner=parts.learner, state=state, batches=batches) -> float:
             began = time.perf_counter()

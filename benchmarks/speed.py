@@ -117,7 +117,7 @@ class Fenchel:
         self.state = self.parts.learner.init(
             self.parts.potential, self.parts.sampler, data(), jax.random.key(config.seed)
         )
-        self.batches = Batches(data(), config.training.batch, config.training.noise)
+        self.batches = Batches(data(), config.training.batch, config.noise_floor)
 
     def __call__(self) -> int:
         done = compiled_block(self.parts.learner, self.state, self.batches, self.block)
@@ -289,7 +289,7 @@ def sizes(config: Config) -> "Sizes":
         clip_norm=dynamics.clip_norm,
         batch=training.batch,
         sampler_steps=training.sampler_steps,
-        noise=training.noise,
+        noise=config.noise_floor,
         potential_rate=training.potential_rate,
         start_rate=training.start_rate,
         dynamics_rate=training.dynamics_rate,

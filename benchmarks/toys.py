@@ -71,7 +71,7 @@ def train(config: Config, jobs: list[tuple[str, int]]) -> tuple[list[Fit], list[
         key = jax.random.key(seed)
         states.append(maxmin.init(parts.potential, parts.sampler, points, key))
     training = config.training
-    batches = stack([Batches(points, training.batch, training.noise) for points in data])
+    batches = stack([Batches(points, training.batch, config.noise_floor) for points in data])
     state, infos, seconds = _run(maxmin, stack(states), batches, training.steps)
     fits = [_fit(state, i, scalers[i], config, *job) for i, job in enumerate(jobs)]
     health = [_health(infos, state, i, maxmin.guard.patience) for i in range(len(jobs))]

@@ -336,5 +336,5 @@ def _check_training(config: TrainingConfig) -> None:
         raise InputError(f"training.averaging is {config.averaging}: give a fraction of the run.")
     if not 0 < config.final_rate <= 1:
         raise InputError(f"training.final_rate is {config.final_rate}: give a fraction above 0.")
-    if config.noise < 0:
+    if config.noise is not None and config.noise < 0:
         raise InputError(f"training.noise is {config.noise}: it must not be negative.")

@@ -97,8 +97,9 @@ class TrainingConfig:
     """How both are learnt; see `fenchel.train.MaxMin` for what each part does.
 
     `bound`: weighted or fenchel. `gradient`: truncated or bptt. `noise` is the noise floor on
-    standardised data, `final_rate` what the learning rates fall to, as a fraction, at the end of
-    the run, and `averaging` how much of the run the moving averages look back on.
+    standardised data (the method's own if null), `final_rate` what the learning rates fall to, as a
+    fraction, at the end of the run, and `averaging` how much of the run the moving averages look
+    back on.
     """
 
     steps: int = 3_000
@@ -116,7 +117,7 @@ class TrainingConfig:
     wait: float = 1.0
     final_rate: float = 0.05
     averaging: float = 0.01
-    noise: float = 0.01
+    noise: float | None = None
     block: int = 100
     checkpoint_every: int = 1_000
 
@@ -132,6 +133,17 @@ class Config:
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+
+    @property
+    def noise_floor(self) -> float:
+        """Of the data, in standard deviations.
+
+        The Hessian's trace rewards a score that is steep at the very data points: score matching
+        needs a wider floor, without which long runs learn the points by heart.
+        """
+        steep = self.method in ("score-matching", "sliced-score-matching")
+        own = 0.05 if steep else 0.01
+        return own if self.training.noise is None else self.training.noise
 
     def to_dict(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))

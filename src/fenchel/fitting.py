@@ -146,7 +146,7 @@ def _learn(
     training = config.training
     # Noise would take discrete data off their states, and others out of their domain.
     bounded = states_of(parts.potential) is not None or config.potential.domain is not None
-    batches = Batches(data, training.batch, 0.0 if bounded else training.noise)
+    batches = Batches(data, training.batch, 0.0 if bounded else config.noise_floor)
     blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))
