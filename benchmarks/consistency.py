@@ -354,11 +354,12 @@ def as_markdown(result: dict[str, Any]) -> str:
 
 
 def picture(result: dict[str, Any], path: Path) -> None:
-    """Errors against n, a panel a family, with the line n^(-1/2)."""
+    """Errors times the square root of n, a panel a family: level where the rate is right."""
     families = list(dict.fromkeys(row["family"] for row in result["rows"]))
     sizes = np.array(result["sizes"])
-    with new_figure("Error of the estimators, in the Fisher metric", (10.0, 8.0)) as figure:
-        axes = figure.subplots(2, 2, sharex=True).ravel()
+    title = "Error of the estimators times √n, in the Fisher metric"
+    with new_figure(title, (10.0, 8.0)) as figure:
+        axes = figure.subplots(2, 2, sharex=True, sharey=True).ravel()
         for axis, family in zip(axes, families, strict=False):
             _panel(axis, [row for row in result["rows"] if row["family"] == family], sizes)
             axis.set_title(family)
@@ -366,12 +367,15 @@ def picture(result: dict[str, Any], path: Path) -> None:
 
 
 def _panel(axis, rows: list[dict[str, Any]], sizes: np.ndarray) -> None:
-    axis.loglog(sizes, sizes**-0.5, "k:", linewidth=1, label="n^(-1/2)")
     for index, row in enumerate(rows):
-        style = {"color": f"C{index % 10}", "linewidth": 1.2, "marker": "o", "markersize": 3}
-        axis.loglog(sizes, row["errors"], label=row["estimator"], **style)
+        style = {"color": f"C{index % 10}", "marker": "os^vD<>pP*X"[index % 11]}
+        level = np.array(row["errors"]) * sizes**0.5
+        axis.semilogx(sizes, level, label=row["estimator"], markersize=4, linewidth=1, **style)
+    axis.set_ylim(0, 2.4)
     axis.set_xlabel("n")
-    axis.legend(fontsize=6, frameon=False)
+    axis.set_ylabel("error × √n")
+    axis.legend(fontsize=6.5, frameon=False, ncols=2, loc="upper left")
+    axis.label_outer()
 
 
 if __name__ == "__main__":

@@ -333,8 +333,8 @@ def as_markdown(runs: list[dict[str, Any]]) -> str:
     lines = []
     for steps in dict.fromkeys(run["steps"] for run in runs):
         lines += [f"## {steps:,} steps", ""]
-        lines += ["| method | library | seeds | diverged | collapsed | z | gap, nats | ms a step |"]
-        lines += ["|---|---|---|---|---|---|---|---|"]
+        lines += ["| method | library | seeds | diverged | collapsed | z | gap, nats |"]
+        lines += ["|---|---|---|---|---|---|---|"]
         keys = dict.fromkeys((run["method"], run["library"]) for run in runs)
         for method, library in sorted(keys, key=lambda key: list(OURS).index(key[0])):
             own = [
@@ -356,9 +356,8 @@ def _line(method: str, library: str, runs: list[dict[str, Any]]) -> str:
     when = f" (at {', '.join(at)})" if at else ""
     z = f"{np.median([run['z'] for run in fine]):.1f}" if fine else "-"
     gap = f"{np.median(gaps):.3f}" if fine else "-"
-    speed_ = f"{np.median([run['milliseconds'] for run in runs]):.2f}"
     collapsed = sum(gap >= COLLAPSED for gap in gaps)
-    cells = [method, library, len(runs), f"{diverged}{when}", collapsed, z, gap, speed_]
+    cells = [method, library, len(runs), f"{diverged}{when}", collapsed, z, gap]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
