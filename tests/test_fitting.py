@@ -177,7 +177,7 @@ def test_samplers_without_a_density_train_and_sample(start, values):
     draws = model.sample(7)
     assert np.isfinite(draws).all()
     assert np.isfinite(model.potential(X)).all()
-    assert model.log_partition().how == "integration"
+    assert model.log_partition().how == "quadrature"
     with pytest.raises(InputError, match=r"Corrected samples needs .* fit with a flow"):
         model.sample(7, corrected=True)
     row = notes.rows[-1]

@@ -129,6 +129,7 @@ def test_a_flow_as_noise():
 REFUSED = {
     "unknown": ((PLANE, "contrastive"), {}, "no method called"),
     "gradients of spins": ((SPINS, "score-matching"), {"potential": "ising"}, "discrete: choose"),
+    "noise on spins": ((SPINS, "nce"), {"potential": "ising"}, "discrete: choose"),
     "sampler of spins": ((SPINS, "ade"), {"potential": "rbm"}, "discrete: choose"),
     "too many columns": ((RNG.normal(size=(50, 3)), "mle"), {}, "1 or 2 continuous columns"),
     "whole block": ((PLANE, "composite-likelihood"), {}, "use the method mle"),

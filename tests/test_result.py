@@ -170,7 +170,7 @@ def test_samplers_without_a_density_sample_and_say_what_they_cannot(kind):
     np.testing.assert_array_equal(draws, fit.sample(64, corrected=False))
     with pytest.raises(InputError, match=r"exact density.*fit with a flow or a deep-latent"):
         fit.sample(5, corrected=True)
-    assert fit.log_partition().how == "integration"  # in two columns it does without the sampler
+    assert fit.log_partition().how == "quadrature"  # in two columns it does without the sampler
     standard = (draws - MEAN) / SCALE
     if kind == "box":
         assert np.abs(standard).max() <= 0.5 + 1e-6

@@ -226,13 +226,14 @@ def methods(as_json: Json = False) -> None:
     if as_json:
         _print_json([{"name": name, **asdict(method)} for name, method in METHODS.items()])
         return
-    table = Table(
-        "method", "what it is", "data", "needs", "gives", "cost a datum", title="Methods of `fit`"
-    )
+    table = Table(title="Methods of `fit`")
+    table.add_column("method", no_wrap=True)
+    for column in ("what it is", "needs", "gives", "cost a datum"):
+        table.add_column(column)
+    table.add_column("discrete", no_wrap=True)
     for name, method in METHODS.items():
-        kinds = {"continuous": method.continuous, "discrete": method.discrete}
-        data = ", ".join(kind for kind, fits in kinds.items() if fits)
-        table.add_row(name, method.summary, data, method.needs, method.gives, method.cost)
+        too = "too" if method.discrete else ""
+        table.add_row(name, method.summary, method.needs, method.gives, method.cost, too)
     out.print(table)
 
 

@@ -67,6 +67,8 @@ REACH = 8.0  # and up to which it integrates
 
 def states_of(potential: Potential) -> tuple[float, ...] | None:
     """What a variable of this model can be; None if it is continuous."""
+    if isinstance(potential, SelfNormalised | Within):
+        return states_of(potential.potential)
     return getattr(potential, "states", None)
 
 

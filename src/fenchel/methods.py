@@ -14,8 +14,7 @@ class Method:
     needs: str
     gives: str
     cost: str  # for each datum of a batch
-    continuous: bool = True
-    discrete: bool = False
+    discrete: bool = False  # whether it fits discrete data too
 
 
 _CHAINS = "chains, no normaliser"

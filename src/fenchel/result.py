@@ -154,7 +154,7 @@ class Fit:
         if self.sampler.exact:
             return self._weighted_log_partition()
         if self._measure is not None:
-            value, how = self._integrated(self._measure), "integration"
+            value, how = self._integrated(self._measure), self._measure.name
         elif isinstance(self.f, SelfNormalised):
             value, how = 0.0, "noise contrast, which learnt it"
         else:

@@ -6,7 +6,7 @@ import pytest
 from matplotlib.image import imread
 
 from fenchel.errors import InputError
-from fenchel.report import density_figure, samples_figure, save, training_figure
+from fenchel.report import density_figure, moments_figure, samples_figure, save, training_figure
 
 
 def normal_points(d, n=300, seed=0):
@@ -160,3 +160,16 @@ def test_the_users_settings_stay_as_they_were():
 def test_refuses_what_cannot_be_drawn(draw, message):
     with pytest.raises(InputError, match=message):
         draw()
+
+
+def test_moments_of_discrete_data_lie_on_the_line_where_they_agree():
+    rng = np.random.default_rng(0)
+    data = (rng.uniform(size=(500, 4)) < [0.2, 0.4, 0.6, 0.8]).astype(float)
+    figure = moments_figure(data, data.copy(), title="spins")
+    means, covariances = figure.axes
+    shown = means.containers[0].lines[0]
+    np.testing.assert_allclose(shown.get_xdata(), data.mean(axis=0))
+    np.testing.assert_allclose(shown.get_ydata(), shown.get_xdata())
+    pairs = covariances.containers[0].lines[0]
+    expected = np.cov(data, rowvar=False, bias=True)[np.triu_indices(4, 1)]
+    np.testing.assert_allclose(pairs.get_xdata(), expected, atol=1e-12)

@@ -43,6 +43,11 @@ class Nodes(NamedTuple):
 class AbstractMeasure(eqx.Module):
     """What a sum or an integral over coordinates is."""
 
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """In a word."""
+
     @abstractmethod
     def nodes(self, f: Potential, x: Point, block: Array) -> Nodes:
         """Nodes for the integral of exp f over the coordinates in `block`, the others as in x."""
@@ -52,6 +57,10 @@ class Counting(AbstractMeasure):
     """Each coordinate takes these values: an exact sum."""
 
     values: tuple[float, ...] = eqx.field(static=True, default=(-1.0, 1.0))
+
+    @property
+    def name(self) -> str:
+        return "enumeration"
 
     def nodes(self, f: Potential, x: Point, block: Array) -> Nodes:
         states = jnp.asarray(all_states(self.values, block.size), x.dtype)
@@ -73,6 +82,10 @@ class Quadrature(AbstractMeasure):
     rounds: int = eqx.field(static=True, default=4)
     looks: int = eqx.field(static=True, default=25)
     depth: float = eqx.field(static=True, default=25.0)
+
+    @property
+    def name(self) -> str:
+        return "quadrature"
 
     def nodes(self, f: Potential, x: Point, block: Array) -> Nodes:
         # Where the nodes are is not differentiated, and neither are the looks for it.

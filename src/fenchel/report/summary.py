@@ -7,7 +7,13 @@ import numpy as np
 
 from fenchel.data import Samples, Toy
 from fenchel.evaluate import mmd_z
-from fenchel.report.figures import density_figure, samples_figure, save, training_figure
+from fenchel.report.figures import (
+    density_figure,
+    moments_figure,
+    samples_figure,
+    save,
+    training_figure,
+)
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 
@@ -53,7 +59,11 @@ def write_figures(fit: Fit, samples: Samples, folder: Path) -> None:
     data = samples.x[rows]
     names = samples.columns
     title = samples.name
-    save(samples_figure(data, drawn, names=names, title=title), run.figures / "samples.png")
+    if fit.standardiser.counting:
+        picture = moments_figure(data, drawn, title=title)
+    else:
+        picture = samples_figure(data, drawn, names=names, title=title)
+    save(picture, run.figures / "samples.png")
     if fit.has_log_partition:
         figure = density_figure(fit.log_density, data, samples=drawn, names=names, title=title)
         save(figure, run.figures / "density.png")
