@@ -398,3 +398,65 @@ def test_its_weights_find_the_model_when_f_is_right():
     assert abs(float(jnp.mean(weights)) - 1) < 4 * error
     far = jnp.mean(dual.weight * 2 * n * dual.x[:, 0])  # E_p[x_1] = 0, though the noise's is 0.5
     assert abs(float(far)) < 4 * float(jnp.std(weights * dual.x[:, 0])) / (2 * n) ** 0.5
+
+
+# And all of them are right: at the true f, the mean of each loss over the model has no slope.
+
+AT_THE_TRUTH = {
+    "pseudo-likelihood": pseudo_likelihood(4, Counting()),
+    "composite": CompositeLikelihood([(0, 2), (3,), (1,)], Counting()),
+    "maximum likelihood": MaximumLikelihood(Counting()),
+    "neighbourhoods": Neighbourhoods(flips((-1.0, 1.0))),
+    "probability flow": MinimumProbabilityFlow(Neighbours(flips((-1.0, 1.0)))),
+}
+
+
+def uneven_cover(f):
+    """Sets that some states are in two of, others in one, and one in all three."""
+    inside = lambda x: jnp.array([x[0] > 0, x[1] > 0, x[0] + x[1] < 2])  # noqa: E731
+    return Cover(inside, Counting().nodes(f, jnp.zeros(4), jnp.arange(4)))
+
+
+@pytest.mark.parametrize("name", [*AT_THE_TRUTH, "uneven cover"])
+def test_the_truth_is_where_the_mean_loss_is_flat(name):
+    """Exactly, over all sixteen states by their probabilities; elsewhere it is not flat."""
+    f = spins()
+    estimator = uneven_cover(f) if name == "uneven cover" else AT_THE_TRUTH[name]
+    states = Counting().nodes(f, jnp.zeros(4), jnp.arange(4)).x
+
+    def slope(model):
+        chances = jax.nn.softmax(jax.vmap(model)(states))
+
+        def mean(g):
+            losses = jax.lax.map(lambda x: estimator.loss(g, x[None], KEY), states)
+            return jnp.sum(chances * losses)
+
+        return gradient(mean, f)
+
+    np.testing.assert_allclose(slope(f), 0.0, atol=1e-12)
+    other = eqx.tree_at(lambda m: m.fields, f, f.fields + 0.3)
+    assert jnp.linalg.norm(slope(other)) > 1e-2
+
+
+@pytest.mark.parametrize("leapfrogs", [1, 3])
+def test_probability_flow_by_trajectories_is_flat_at_the_truth(leapfrogs):
+    """Over 20,000 draws of N(0, 1), f = -w x²/2: within 4 standard errors at w = 1.
+
+    By chance once in 16,000. At w = 1.3 it is seen not to be flat.
+    """
+    data = jax.random.normal(jax.random.key(1), (20_000, 1), jnp.float64)
+    estimator = MinimumProbabilityFlow(Hamiltonian(0.6, leapfrogs))
+
+    def slopes(w):
+        def one(x, key):
+            def loss(w):
+                return estimator.loss(lambda y: -0.5 * w * jnp.sum(y**2), x[None], key)
+
+            return jax.grad(loss)(w)
+
+        return jax.vmap(one)(data, jax.random.split(KEY, len(data)))
+
+    values = jax.jit(slopes)(1.0)
+    assert abs(float(jnp.mean(values))) < 4 * float(jnp.std(values)) / len(data) ** 0.5
+    values = jax.jit(slopes)(1.3)
+    assert abs(float(jnp.mean(values))) > 4 * float(jnp.std(values)) / len(data) ** 0.5

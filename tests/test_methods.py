@@ -120,6 +120,29 @@ def test_a_domain(tmp_path):
     np.testing.assert_array_equal(fx.load(tmp_path / "model").potential(data), fit.potential(data))
 
 
+def test_a_half_line(tmp_path):
+    """One end is infinite, which is no reason not to write the model."""
+    data = RNG.exponential(size=(300, 1))
+    run = tmp_path / "run"
+    fit = fx.fit(data, "score-matching", domain=(0.0, np.inf), config=TINY, out=run, progress=False)
+    np.testing.assert_array_equal(fx.load(run).log_density(data), fit.log_density(data))
+    assert fit.sample(50).min() >= 0
+
+
+def test_noise_contrast_as_an_object_learns_its_constant(tmp_path):
+    own = fx.estimators.NoiseContrastive(ratio=2)
+    fit = fx.fit(PLANE, own, potential="gaussian", config=TINY, progress=False)
+    assert fit.f.log_normaliser != 0
+    fit.save(tmp_path / "model")
+    np.testing.assert_array_equal(fx.load(tmp_path / "model").sample(5), fit.sample(5))
+
+
+def test_values_that_are_no_states():
+    fit = fx.fit(SPINS, "pseudo-likelihood", potential="ising", config=TINY, progress=False)
+    with pytest.raises(fx.InputError, match="none of this model's states"):
+        fit.log_density(SPINS + 0.5)
+
+
 def test_a_flow_as_noise():
     config = TINY.with_values(estimator__noise="flow")
     fit = fx.fit(PLANE[:64], "nce", config=config, progress=False)
@@ -143,6 +166,25 @@ REFUSED = {
     "halves": ((SPINS * 0.5 + [0, 1, 0, 0], "cd"), {"potential": "potts"}, "whole numbers"),
     "outside": ((PLANE, "score-matching"), {"domain": (0.0, 1.0)}, "outside of the domain"),
     "backwards": ((PLANE, "score-matching"), {"domain": (9.0, -9.0)}, "low and its high"),
+    "domain of stein": ((PLANE, "kernel-stein"), {"domain": (-99.0, 99.0)}, "keep to a domain"),
+    "domain, no pair": ((PLANE, "score-matching"), {"domain": 5}, "low and its high"),
+    "object in a domain": (
+        (PLANE, fx.estimators.ScoreMatching()),
+        {"domain": (-99.0, 99.0)},
+        "methods given by name",
+    ),
+    "no method": ((PLANE, 3), {}, "a name or an estimator"),
+    "hmc for nf": ((PLANE, "nf"), {"dynamics": "hmc"}, "without dynamics"),
+    "blocks beyond": (
+        (PLANE, fx.estimators.CompositeLikelihood([(0, 5)])),
+        {},
+        "names coordinate 5",
+    ),
+    "own Potts, far values": (
+        (SPINS * 5, "cd"),
+        {"potential": fx.potentials.Potts(4, 3)},
+        "use a potts model",
+    ),
     "domain of ade": ((PLANE, "ade"), {"domain": (-99.0, 99.0)}, "take logarithms"),
 }
 
@@ -160,6 +202,21 @@ def test_refused_in_one_sentence(name):
 def test_bad_settings(setting, value):
     with pytest.raises(fx.InputError, match=f"estimator.{setting}"):
         Config().with_values(**{f"estimator__{setting}": value})
+
+
+def test_settings_that_do_not_go_with_the_method():
+    for method, values, words in (
+        ("score-matching", {"potential__activation": "relu"}, "a ReLU net has none"),
+        ("cd", {"estimator__metropolis": False, "potential__domain": (-99.0, 99.0)}, "Metropolis"),
+        ("kernel-stein", {"training__batch": 1}, "batches of two"),
+    ):
+        with pytest.raises(fx.InputError, match=words):
+            fx.fit(PLANE, method, config=TINY.with_values(**values), progress=False)
+    config = TINY.with_values(estimator__block=3)
+    with pytest.raises(fx.InputError, match="1 or 2"):
+        fx.fit(RNG.normal(size=(50, 4)), "composite-likelihood", config=config, progress=False)
+    with pytest.raises(fx.InputError, match="hidden unit"):
+        fx.fit(SPINS, "cd", config=TINY.with_values(potential__units=0, potential__kind="rbm"))
 
 
 def test_bad_names():

@@ -76,6 +76,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
 EMBEDDINGS = ("ade", "nf")  # the methods that learn their sampler
+HESSIANS = ("score-matching", "sliced-score-matching")  # that see the potential's curvature
 DISCRETE = ("ising", "potts", "rbm")  # potentials of discrete variables
 
 BUILD_PURPOSE = 2_311  # sets the keys of the parts apart from those of the run
@@ -135,9 +136,14 @@ def build_model(
     if config.potential.domain is not None:
         domain = domain or Domain(jnp.zeros(dim), jnp.ones(dim))
         potential = Within(potential, jnp.asarray(domain.low), jnp.asarray(domain.high))
-    if config.method == "nce":
+    if config.method == "nce" or config.estimator.learns_constant:
         potential = SelfNormalised(potential)
     _check_method(config.method, potential)
+    if config.method in HESSIANS and config.potential.activation == "relu":
+        raise InputError(
+            f"The method {config.method!r} sees f's curvature, and a ReLU net has none: use a "
+            "smooth activation, such as silu."
+        )
     if config.method not in EMBEDDINGS:
         return Model(potential, drawing_chains(dim, potential, keys[2]))
     if dynamics is None:
@@ -165,11 +171,11 @@ def _check_method(name: str, potential: Potential) -> None:
             f"The method {name!r} moves points along gradients, and this model's variables are "
             f"discrete: choose from {able}."
         )
-    if name in EMBEDDINGS and domain_of(potential) is not None:
+    if domain_of(potential) is not None and not method.bounded:
+        able = ", ".join(other for other, entry in METHODS.items() if entry.bounded)
         raise InputError(
-            f"The method {name!r} learns a sampler of the whole space, and the data have a domain: "
-            "use score-matching, pseudo-likelihood, mle or cd, or take logarithms (or logits) of "
-            "the data instead of a domain."
+            f"The method {name!r} does not keep to a domain: choose from {able}, or take "
+            "logarithms (or logits) of the data instead."
         )
 
 
@@ -190,6 +196,8 @@ def _require_own(config: Config, given: dict[str, object]) -> None:
 
 def build_potential(config: PotentialConfig, dim: int, key: Key) -> Potential:
     activation = choose(ACTIVATIONS, config.activation, "activation")
+    if config.units < 1:
+        raise InputError(f"potential.units is {config.units}: give at least one hidden unit.")
     kinds: dict[str, Callable[[], Potential]] = {
         "mlp": lambda: MLP(dim, config.width, config.depth, activation, key=key),
         "gaussian": lambda: DiagonalGaussian(jnp.zeros(dim), jnp.zeros(dim)),

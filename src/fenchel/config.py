@@ -62,7 +62,8 @@ class EstimatorConfig:
     own. Score matching: `probes` if sliced, `sigma` if denoising. Stein: `stein_kernel` (imq, rbf)
     and its scale. Conditionals: `nodes` of the quadrature, columns in a `block`. Non-local: so many
     `cells`. Probability flow: trajectories of `leapfrogs` of size `flow_step`. Noise contrast:
-    `noise` (gaussian, flow), points a datum (`ratio`).
+    `noise` (gaussian, flow), points a datum (`ratio`); `learns_constant` is set for an estimator
+    object that needs it, as noise contrast does. The ensemble has kernels of its own.
     """
 
     k: int = 10
@@ -82,6 +83,7 @@ class EstimatorConfig:
     flow_step: float = 0.3
     noise: str = "gaussian"
     ratio: int = 4
+    learns_constant: bool = False
 
     def __post_init__(self) -> None:
         for name in ("step_size", "sigma", "stein_scale", "flow_step"):

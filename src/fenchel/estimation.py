@@ -21,6 +21,7 @@ from fenchel.dynamics import (
 )
 from fenchel.errors import InputError
 from fenchel.estimators import (
+    MOST_NODES,
     AbstractEstimator,
     AbstractKernel,
     AbstractMeasure,
@@ -98,7 +99,7 @@ def build_estimator(
         "pcd": lambda: ContrastiveDivergence(
             _persistent(config, dim, potential, key), _none(config)
         ),
-        "replay-cd": lambda: _replay(config, start, dim, key),
+        "replay-cd": lambda: _replay(config, start, dim, potential, key),
         "ensemble-cd": lambda: ContrastiveDivergence(_ensemble(config, dim, key), _none(config)),
         "score-matching": lambda: ScoreMatching(domain=domain),
         "sliced-score-matching": lambda: ScoreMatching(Rademacher(config.probes), domain),
@@ -106,7 +107,7 @@ def build_estimator(
         "kernel-stein": lambda: KernelStein(_kernel(config)),
         "pseudo-likelihood": lambda: pseudo_likelihood(dim, _measure(config, potential, domain)),
         "composite-likelihood": lambda: CompositeLikelihood(
-            _blocks(config, dim), _measure(config, potential, domain, config.block)
+            _blocks(config, dim, potential), _measure(config, potential, domain, config.block)
         ),
         "non-local": lambda: _non_local(config, dim, potential, domain),
         "mpf": lambda: _probability_flow(config, potential),
@@ -141,6 +142,11 @@ def _chain_kernel(
     """(kernel, the dimension of its momentum)."""
     if states_of(potential) is not None:
         return Repeat(_gibbs(potential), config.k), 0
+    if domain_of(potential) is not None and not config.metropolis:
+        raise InputError(
+            "Only a Metropolis step turns chains back at the ends of a domain: leave "
+            "estimator.metropolis on."
+        )
 
     def langevin_kernel() -> AbstractDynamics:
         # With a Metropolis step Langevin's proposal is one leapfrog.
@@ -177,9 +183,12 @@ def _persistent(
     return Tuned(Persistent(kernel, momentum, config.chains))
 
 
-def _replay(config: EstimatorConfig, start: StartConfig, dim: int, key: Key) -> AbstractEstimator:
-    buffer = Replay(CentredNormal(dim), start.capacity, start.restart)
-    chains = Tuned(Embedding(buffer, hmc(dim, _kernel_options(config), key)))
+def _replay(
+    config: EstimatorConfig, start: StartConfig, dim: int, potential: Potential, key: Key
+) -> AbstractEstimator:
+    kernel, momentum = _chain_kernel(config, dim, potential, key)
+    buffer = Replay(CentredNormal(momentum), start.capacity, start.restart)
+    chains = Tuned(Embedding(buffer, kernel))
     penalty = ENERGY_PENALTY if config.energy_penalty is None else config.energy_penalty
     return ContrastiveDivergence(chains, penalty)
 
@@ -225,7 +234,7 @@ def whole_measure(dim: int, potential: Potential, domain: Domain) -> AbstractMea
     """A measure for integrals over all columns at once, where that can be done."""
     values = states_of(potential)
     if values is not None:
-        return Counting(values) if len(values) ** dim <= 2**20 else None
+        return Counting(values) if len(values) ** dim <= MOST_NODES else None
     return Quadrature(FINE, domain) if dim <= GRID_COLUMNS else None
 
 
@@ -240,8 +249,13 @@ def _whole_measure(dim: int, potential: Potential, domain: Domain, method: str) 
     return measure
 
 
-def _blocks(config: EstimatorConfig, dim: int) -> list[tuple[int, ...]]:
+def _blocks(config: EstimatorConfig, dim: int, potential: Potential) -> list[tuple[int, ...]]:
     """Neighbouring columns."""
+    if states_of(potential) is None and config.block > GRID_COLUMNS:
+        raise InputError(
+            f"estimator.block is {config.block}, and quadrature takes at most {GRID_COLUMNS} "
+            "continuous columns at once: set it to 1 or 2."
+        )
     if config.block >= dim:
         raise InputError(
             f"A block of {config.block} columns is all that the data have, and their composite "
@@ -265,7 +279,7 @@ def _non_local(
     low, high = np.maximum(low, -REACH), np.minimum(high, REACH)
     edges = [np.unique([low[0], high[0], *np.clip(strip_edges(*strips), low[0], high[0])])]
     edges += [np.linspace(low[j], high[j], 2 * config.cells + 1) for j in range(1, dim)]
-    return Cover(overlapping_strips(*strips), panelled(edges, FINE // (2 * config.cells)))
+    return Cover(overlapping_strips(*strips), panelled(edges, max(4, FINE // (2 * config.cells))))
 
 
 def _probability_flow(config: EstimatorConfig, potential: Potential) -> AbstractEstimator:

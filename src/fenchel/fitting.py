@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from fenchel.build import CUSTOM, DISCRETE, EMBEDDINGS, Parts, build, build_potential
-from fenchel.config import Config, DynamicsConfig
+from fenchel.config import Config
 from fenchel.data import Samples, Standardiser, load_samples
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
 from fenchel.estimation import states_of
-from fenchel.estimators import AbstractEstimator, Domain
+from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive, ScoreMatching
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
@@ -26,6 +26,7 @@ from fenchel.starts import AbstractStart, begins_at_data
 from fenchel.train import Batches, Block, Info, TrainState, run, stuck
 
 KEPT_POINTS = 10_000  # of the data, in models whose sampler begins at data points
+SEEN_PURPOSE = 5_417  # sets that noise apart from all others
 TUNING_POINTS = 256  # of them, for the step sizes of chains
 
 
@@ -81,33 +82,47 @@ def fit(
     )
     if config.seed < 0:
         raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
+    if not isinstance(method, str | AbstractEstimator | None):
+        raise InputError(f"The method is {method!r}: give a name or an estimator object.")
     own = {"estimator": method, "potential": potential, "start": start, "dynamics": dynamics}
     own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
     samples = load_samples(x, seed=config.seed)
-    config = _settled(config, samples, own, sampler_given=bool(start or dynamics))
-    return _train(samples, config, own, folder, resume, _watcher(progress))
-
-
-def _settled(config: Config, samples: Samples, own: dict[str, Any], sampler_given: bool) -> Config:
-    """The configuration with what follows from the method and the data."""
-    if config.method not in EMBEDDINGS and sampler_given:
+    if config.method not in EMBEDDINGS and (start or dynamics):
         raise InputError(
             f"A start or dynamics were given, and the method {config.method!r} learns no sampler: "
             "leave them out, or use ade."
         )
-    if config.method == CUSTOM and "estimator" not in own:
+    if config.method == "nf" and dynamics not in (None, "none"):
+        raise InputError("The method 'nf' is the embedding without dynamics: leave them out.")
+    config = _settled(config, samples, own)
+    return _train(samples, config, own, folder, resume, _watcher(progress))
+
+
+def _settled(config: Config, samples: Samples, own: dict[str, Any]) -> Config:
+    """The configuration with what follows from the method and the data."""
+    estimator = own.get("estimator")
+    if config.method == CUSTOM and estimator is None:
         raise InputError(
             "The estimator of this run was an object of your own, which no file describes: pass "
             "one of the same structure as `method=`."
         )
+    if config.potential.domain is not None and (estimator is not None or config.training.noise):
+        raise InputError(
+            "A domain is kept to by methods given by name, and without a noise floor: leave out "
+            "the domain, or the estimator object and training.noise."
+        )
+    if isinstance(estimator, NoiseContrastive):
+        config = config.with_values(estimator__learns_constant=True)
+    if isinstance(estimator, ScoreMatching) and config.training.noise is None:
+        named = config.with_values(method="score-matching")
+        config = config.with_values(training__noise=named.noise_floor)
     if config.method == "nf":
-        if sampler_given and config.dynamics.kind not in ("none", DynamicsConfig().kind):
-            raise InputError("The method 'nf' is the embedding without dynamics: leave them out.")
         config = config.with_values(dynamics__kind="none")
     if config.potential.kind in (*DISCRETE, "discrete"):
         count = int(np.ptp(samples.x)) + 1 if len(np.unique(samples.x)) > 2 else 2
         kind = "ising" if count == 2 else "potts"
         kind = kind if config.potential.kind == "discrete" else config.potential.kind
+        count = max(count, config.potential.states)
         config = config.with_values(potential__kind=kind, potential__states=count)
     return config
 
@@ -123,7 +138,11 @@ def _train(
     standardiser = _scaling(config, samples, own)
     data = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
     parts = build(config, data.shape[1], domain=_domain(config, samples, standardiser), **own)
-    state = parts.learner.init(parts.potential, parts.sampler, data, jax.random.key(config.seed))
+    # What is taken from the data before the run (noise, chains) sees them as the run will.
+    floor = _floor(config, parts.potential)
+    key = jax.random.key(config.seed)
+    noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
+    state = parts.learner.init(parts.potential, parts.sampler, data + floor * noise, key)
     if folder is not None and resume:
         state = folder.resume(config, samples, state)
     elif folder is not None:
@@ -144,9 +163,7 @@ def _learn(
     watcher: Watcher,
 ) -> TrainState:
     training = config.training
-    # Noise would take discrete data off their states, and others out of their domain.
-    bounded = states_of(parts.potential) is not None or config.potential.domain is not None
-    batches = Batches(data, training.batch, 0.0 if bounded else config.noise_floor)
+    batches = Batches(data, training.batch, _floor(config, parts.potential))
     blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))
@@ -165,6 +182,12 @@ def _learn(
     return state
 
 
+def _floor(config: Config, potential: Potential) -> float:
+    """Noise would take discrete data off their states, and others out of their domain."""
+    bounded = states_of(potential) is not None or config.potential.domain is not None
+    return 0.0 if bounded else config.noise_floor
+
+
 def _scaling(config: Config, samples: Samples, own: dict[str, Any]) -> Standardiser:
     """Standard units; for a discrete model its states."""
     potential = own.get("potential")
@@ -179,7 +202,7 @@ def _domain(config: Config, samples: Samples, standardiser: Standardiser) -> Dom
     ends = config.potential.domain
     if ends is None:
         return None
-    if len(ends) != 2 or not ends[0] < ends[1]:
+    if not isinstance(ends, tuple | list) or len(ends) != 2 or not ends[0] < ends[1]:
         raise InputError(f"The domain is {ends}: give its low and its high end, as in 0,inf.")
     low, high = (np.full(samples.x.shape[1], end) for end in ends)
     outside = int(np.sum(np.any((samples.x < low) | (samples.x > high), axis=1)))

@@ -15,6 +15,7 @@ class Method:
     gives: str
     cost: str  # for each datum of a batch
     discrete: bool = False  # whether it fits discrete data too
+    bounded: bool = True  # whether it can keep to a domain
 
 
 _CHAINS = "chains, no normaliser"
@@ -26,12 +27,14 @@ METHODS = {
         "gradients",
         "sampler, log Z with a bound",
         "about 3 x (start + dynamics steps x ∇f)",
+        bounded=False,
     ),
     "nf": Method(
         "primal-dual with a normalising flow alone: the embedding without dynamics",
         "gradients",
         "sampler, log Z with a bound",
         "about 3 x start",
+        bounded=False,
     ),
     "mle": Method(
         "maximum likelihood, log Z by quadrature or by enumeration: the oracle",
@@ -59,6 +62,7 @@ METHODS = {
         "gradients",
         _CHAINS,
         "k x leapfrogs x ∇f",
+        bounded=False,
     ),
     "ensemble-cd": Method(
         "contrastive divergence with several kernels side by side",
@@ -82,13 +86,15 @@ METHODS = {
         "the score of the data smoothed by noise",
         "gradients",
         _NONE + " (of the smoothed data)",
-        "1 x ∇f",
+        "2 x ∇f",
+        bounded=False,
     ),
     "kernel-stein": Method(
         "the (diffusion) kernel Stein discrepancy, over all pairs of a batch",
         "gradients",
         _NONE,
         "1 x ∇f, and the batch's size in pairs",
+        bounded=False,
     ),
     "pseudo-likelihood": Method(
         "each column given the others; by quadrature along it if continuous",
@@ -115,7 +121,7 @@ METHODS = {
         "minimum probability flow: how fast mass begins to leave the data",
         "gradients for proposals, or bit flips if discrete",
         _NONE,
-        "leapfrogs x ∇f, or neighbours x f",
+        "2 x leapfrogs x ∇f, or neighbours x f",
         discrete=True,
     ),
     "nce": Method(

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from fenchel.config import Config
 from fenchel.data import Standardiser, as_rows
 from fenchel.errors import InputError
-from fenchel.estimation import domain_of, whole_measure
+from fenchel.estimation import domain_of, states_of, whole_measure
 from fenchel.estimators import (
     AbstractMeasure,
     Domain,
@@ -75,6 +75,9 @@ class Fit:
     def potential(self, x: ArrayLike) -> np.ndarray:
         """f at each row of x: the unnormalised log density."""
         z = self.standardiser.forward(as_rows(x))
+        states = states_of(self.f)
+        if states is not None and not np.isin(np.round(z, 6), states).all():
+            raise InputError("A value is none of this model's states: give those of its data.")
         return np.asarray(_values(self.f, jnp.asarray(z, jnp.result_type(float))), np.float64)
 
     def log_density(self, x: ArrayLike) -> np.ndarray:
@@ -113,8 +116,11 @@ class Fit:
     @property
     def has_log_partition(self) -> bool:
         """Whether `log_partition`, and with it the normalised density, is to be had."""
-        learnt = isinstance(self.f, SelfNormalised)
-        return self.sampler.exact or learnt or self._measure is not None
+        try:
+            self.log_partition()
+        except InputError:
+            return False
+        return True
 
     def sample(self, n: int, seed: int = 0, corrected: bool | None = None) -> np.ndarray:
         """n draws, (n, d).

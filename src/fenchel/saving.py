@@ -18,6 +18,7 @@ from fenchel.data import Standardiser
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
 from fenchel.files import replace_text, require_space
+from fenchel.parameters import learnt
 from fenchel.result import Fit
 from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart
@@ -32,7 +33,9 @@ def save(fit: Fit, path: str | Path) -> None:
     """Write `fit` into the folder `path`."""
     folder = Path(path)
     table = to_table((fit.f, fit.sampler, fit.sampler_state, fit.points))
-    bad = [name for name, array in table.items() if not np.isfinite(array).all()]
+    # What is learnt must be finite; what is given (the end of a half-line) need not be.
+    learnt_table = to_table((learnt((fit.f, fit.sampler)), fit.sampler_state, fit.points))
+    bad = [name for name, array in learnt_table.items() if not np.isfinite(array).all()]
     if bad:
         raise InputError(f"The model is not finite in {bad[0]}: it is not written.")
     require_space(folder, sum(array.nbytes for array in table.values()))

@@ -45,19 +45,21 @@ class Standardiser:
         samples = as_samples(x)
         values = np.unique(samples)
         first, last = values[0], values[-1]
-        if len(values) > 2 and np.any(values != np.round(values)):
+        columns = np.ones(samples.shape[1])
+        if len(states) == 2 and len(values) <= 2:
+            scale = (last - first) / (states[1] - states[0])
+            return cls((first - scale * states[0]) * columns, scale * columns, counting=True)
+        if np.any(values != np.round(values)):
             raise InputError(
                 f"The data have {len(values)} values that are not all whole numbers: recode them "
                 f"as 0 to {len(values) - 1}, or fit a continuous model."
             )
-        if len(values) > 2 and last - first + 1 > len(states):
+        if last - first + 1 > len(states):
             raise InputError(
                 f"The model's variables have {len(states)} states and the data run from {first:g} "
                 f"to {last:g}: use a potts model, or recode the data."
             )
-        scale = (last - first) / (states[1] - states[0]) if len(states) == 2 else 1.0
-        columns = np.ones(samples.shape[1])
-        return cls((first - scale * states[0]) * columns, scale * columns, counting=True)
+        return cls((first - states[0]) * columns, columns, counting=True)
 
     def forward(self, x: ArrayLike) -> NDArray[np.float64]:
         """From data to standard units; the last axis holds the columns."""

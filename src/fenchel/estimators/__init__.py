@@ -22,6 +22,7 @@ from fenchel.estimators.estimator import (
     contrast,
 )
 from fenchel.estimators.measure import (
+    MOST_NODES,
     AbstractMeasure,
     Counting,
     Nodes,
@@ -59,6 +60,7 @@ from fenchel.estimators.stein import (
 )
 
 __all__ = [
+    "MOST_NODES",
     "AbstractBound",
     "AbstractConnections",
     "AbstractEstimator",

@@ -33,13 +33,20 @@ class CompositeLikelihood(AbstractLoss):
         self.blocks = tuple(tuple(block) for block in blocks)
         self.measure = Quadrature() if measure is None else measure
         named = [coordinate for block in self.blocks for coordinate in block]
-        if not named or len(set(named)) < len(named) or not all(self.blocks):
+        distinct = len(set(named)) == len(named) and min(named, default=-1) >= 0
+        if not distinct or not all(self.blocks):
             raise InputError(
-                f"The blocks {self.blocks} are not disjoint sets of coordinates: put each "
-                "coordinate into one block at most, and leave none empty."
+                f"The blocks {self.blocks} are not disjoint sets of coordinates, numbered from 0: "
+                "put each coordinate into one block at most, and leave none empty."
             )
 
     def loss(self, f: Potential, batch: Points, key: Key) -> Scalar:
+        last = max(max(block) for block in self.blocks)
+        if last >= batch.shape[1]:
+            raise InputError(
+                f"A block names coordinate {last}, and the data have {batch.shape[1]} columns, "
+                "numbered from 0."
+            )
         return jnp.mean(jax.vmap(lambda x: self._of_one(f, x))(batch))
 
     def _of_one(self, f: Potential, x: Point) -> Scalar:

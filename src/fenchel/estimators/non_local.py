@@ -52,11 +52,18 @@ class Cover(AbstractLoss):
         return jax.nn.logsumexp(self._values(f), axis=0)
 
     def _values(self, f: Potential) -> Array:
-        """(node, set): f with its weight, and nothing at all outside of the set."""
-        inside = jax.vmap(self.membership)(self.nodes.x)
+        """(node, set): f with its weight, and nothing at all outside of the set.
+
+        A node of several sets counts in each by its chance to choose it, as a datum does: else the
+        truth would not be where the objective is largest. (The paper's Z_i leaves the chance out,
+        which is right where all points are in equally many sets.)
+        """
+        chances = jax.vmap(self._chances)(self.nodes.x)
         # Not -inf: in a set without any node its gradient would not be a number.
         low = jnp.finfo(self.nodes.log_weight.dtype).min / 4
-        return jnp.where(inside, self.nodes.values(f)[:, None], low)
+        inside = chances > 0
+        log_chances = jnp.log(jnp.where(inside, chances, 1.0))
+        return jnp.where(inside, self.nodes.values(f)[:, None] + log_chances, low)
 
 
 class Neighbourhoods(AbstractLoss):

@@ -70,6 +70,8 @@ class KernelStein(AbstractLoss):
             raise InputError(f"The kernel's scale is {self.kernel.scale}: it must be positive.")
 
     def loss(self, f: Potential, batch: Points, key: Key) -> Scalar:
+        if batch.shape[0] < 2:
+            raise InputError("The Stein discrepancy is over pairs: give batches of two or more.")
         drifts, diffusions = jax.vmap(lambda x: self._operator(f, x))(batch)
         over_y = jax.vmap(self._pair, (None, None, None, 0, 0, 0))
         pairs = jax.vmap(over_y, (0, 0, 0, None, None, None))(

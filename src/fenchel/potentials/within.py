@@ -22,4 +22,5 @@ class Within(eqx.Module):
     def __call__(self, x: Point) -> Scalar:
         inside = jnp.all((x >= self.low) & (x <= self.high))
         # Outside, f is asked for at the nearest point inside, so that it stays finite to look at.
-        return jnp.where(inside, self.potential(jnp.clip(x, self.low, self.high)), -jnp.inf)
+        nearest = jnp.where(inside, x, jnp.clip(x, self.low, self.high))
+        return jnp.where(inside, self.potential(nearest), -jnp.inf)
