@@ -41,7 +41,7 @@ from fenchel.estimators import (
 )
 from fenchel.potentials import MLP, GaussianBase, Ising, OnBase, SelfNormalised
 from fenchel.samplers import BackPropagation, Embedding, Ensemble, Persistent, Truncated
-from fenchel.starts import Empirical, Replay
+from fenchel.starts import Empirical
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -116,9 +116,6 @@ CHAINS = {
         langevin(2, Options(steps=3, step_size=0.3, per_step=False), KEY),
     ),
     "persistent": lambda: Persistent(hmc(2, Options(**KERNEL, metropolis=True), KEY), 2, 7),
-    "replay buffer": lambda: Embedding(
-        Replay(CentredNormal(2), 20), hmc(2, Options(**KERNEL, metropolis=True), KEY)
-    ),
     "ensemble": lambda: Ensemble([CHAINS["CD-3, HMC"](), CHAINS["CD-3, Langevin"]()]),
 }
 

@@ -68,9 +68,9 @@ def test_gaussian_in_closed_form_with_its_gradients(adjoint):
         return summary(x, time * jnp.trace(a))
 
     at = jnp.array(0.7), precision(), centre()
-    assert solved(*at) == pytest.approx(float(closed(*at)), abs=1e-8)
-    got = jax.grad(solved, argnums=(0, 1, 2))(*at)
-    wanted = jax.grad(closed, argnums=(0, 1, 2))(*at)
+    value, got = jax.jit(jax.value_and_grad(solved, argnums=(0, 1, 2)))(*at)
+    expected, wanted = jax.jit(jax.value_and_grad(closed, argnums=(0, 1, 2)))(*at)
+    assert value == pytest.approx(float(expected), abs=1e-8)
     # f's gradient is symmetric in A's two triangles, which the closed form need not be.
     symmetric = lambda g: (g[0], 0.5 * (g[1] + g[1].T), g[2])  # noqa: E731
     for mine, theirs in zip(symmetric(got), symmetric(wanted), strict=True):
@@ -114,10 +114,13 @@ def test_the_integral_is_the_determinant_of_the_whole_map(velocity):
         "given": lambda score, value, x: 0.5 * score + jnp.tanh(value) * jnp.roll(x, 1),
     }
     layer = GradientFlow(jnp.array(0.4), fields[velocity], solve=adaptive(1e-9, 4_000))
-    moved = lambda x: flow(wavy, layer, x)  # noqa: E731
-    x = jnp.array(START)
-    jacobian = jax.jacrev(lambda x: moved(x).x)(x)
-    assert -moved(x).log_q == pytest.approx(float(jnp.linalg.slogdet(jacobian)[1]), abs=1e-7)
+
+    def moved(x):
+        particle = flow(wavy, layer, x)
+        return particle.x, particle.log_q
+
+    jacobian, log_q = jax.jit(jax.jacrev(moved, has_aux=True))(jnp.array(START))
+    assert -log_q == pytest.approx(float(jnp.linalg.slogdet(jacobian)[1]), abs=1e-7)
 
 
 def test_the_learnt_field_starts_as_the_score():

@@ -82,8 +82,8 @@ def test_shared_steps_and_chains_are_undone_too():
     step = GradientStep(jnp.array([0.1, 0.2]))
     stack = Chain([Repeat(step, 3), GradientFlow(jnp.array(0.3), solve=adaptive(1e-9, 4_000))])
     sampler = Embedding(start(), stack)
-    particles, _ = sampler.draw(potential, jnp.zeros((3, 2)), None, KEY)
-    log_q, _ = sampler.log_density(potential, particles.x, KEY)
+    particles, _ = jax.jit(lambda x: sampler.draw(potential, x, None, KEY))(jnp.zeros((3, 2)))
+    log_q, _ = jax.jit(lambda x: sampler.log_density(potential, x, KEY))(particles.x)
     np.testing.assert_allclose(log_q, particles.log_q, atol=1e-6)
 
 
