@@ -16,6 +16,24 @@ jax.config.update("jax_disable_most_optimizations", True)
 jax.config.update("jax_numpy_rank_promotion", "raise")
 
 
+# The files that take longest begin first, so that no process is left alone with one at the end.
+LONG = {
+    "test_methods.py",
+    "test_connections.py",
+    "test_cli.py",
+    "test_recovery.py",
+    "test_readme.py",
+    "test_runs.py",
+    "test_fitting.py",
+    "test_strain.py",
+    "test_given_density.py",
+}
+
+
+def pytest_collection_modifyitems(items):
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 @pytest.fixture(scope="module", autouse=True)
 def forget_programs():
     """Each compiled program maps memory of its own, of which a process may have 65,530 pieces."""
