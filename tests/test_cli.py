@@ -121,14 +121,6 @@ def test_columns_are_found_by_their_names(monkeypatch, capsys, tmp_path, run, fo
     np.testing.assert_allclose(*scores, rtol=1e-6)
 
 
-def test_a_sampler_without_a_density_is_fitted_and_shown(monkeypatch, capsys, tmp_path, tiny):
-    arguments = ("fit", "Ring", "--out", tmp_path / "r", "--config", tiny, "--start", "empirical")
-    assert call(monkeypatch, *arguments) == 0
-    assert "MMD" in capsys.readouterr().out
-    figures = {path.name for path in (tmp_path / "r" / "figures").iterdir()}
-    assert figures == {"samples.png", "density.png", "training.png"}  # by quadrature
-
-
 def test_samples_are_printed_without_a_file(monkeypatch, capsys, run):
     assert call(monkeypatch, "sample", run, "-n", 3, "--json") == 0
     assert np.shape(json.loads(capsys.readouterr().out)["samples"]) == (3, 3)

@@ -120,7 +120,7 @@ CHAINS = {
 }
 
 
-@pytest.mark.parametrize("name", list(CHAINS))
+@pytest.mark.parametrize("name", [name for name in CHAINS if "no Metropolis" not in name])
 def test_contrastive_divergence_is_the_embedding_that_does_not_learn(name):
     """The gradient of eq. 19 without its third term is contrastive divergence's."""
     f, data, chains = smooth(), points(), CHAINS[name]()
@@ -216,7 +216,7 @@ def test_the_stein_discrepancy_is_one_step_of_svgd(name):
     assert_same(first_order(curve), -own / 2)
 
 
-@pytest.mark.parametrize("name", list(STEIN))
+@pytest.mark.parametrize("name", ["RBF", "IMQ, general diffusion"])
 def test_its_objective_with_the_entropy_is_the_discrepancy_itself(name):
     """E[f(x) - f(x') + log q(x')] falls by η times the discrepancy, as the paper derives."""
     f, data, stein = smooth(), points(), STEIN[name]
