@@ -148,7 +148,7 @@ def _train(
     elif folder is not None:
         folder.begin(config, samples, state)
     state = _learn(parts, state, data, config, folder, watcher)
-    fitted = _result(state, data, standardiser, config, samples)
+    fitted = fitted_model(state, data, standardiser, config, samples.columns, samples.name)
     if folder is not None:
         fitted.save(folder.path)
     return fitted
@@ -264,13 +264,15 @@ def _events(info: Info, first: int) -> list[dict[str, Any]]:
     return sorted(events, key=lambda event: event["iteration"])
 
 
-def _result(
+def fitted_model(
     state: TrainState,
     data: jax.Array,
     standardiser: Standardiser,
     config: Config,
-    samples: Samples,
+    columns: tuple[str, ...],
+    name: str,
 ) -> Fit:
+    """What a run hands out: the moving averages, and what their sampler needs to draw."""
     f, sampler = state.averaged()
     # Only a start at data points needs them; for the others one row of zeros carries the shape. A
     # random part is kept, since files are often sorted.
@@ -281,9 +283,7 @@ def _result(
     sampler_state = state.sampler_state
     if isinstance(sampler, Tuned):
         sampler_state = sampler.settled(f, points[:TUNING_POINTS], sampler_state, key)
-    return Fit(
-        f, sampler, sampler_state, points, standardiser, config, samples.columns, samples.name
-    )
+    return Fit(f, sampler, sampler_state, points, standardiser, config, columns, name)
 
 
 def _is_own(part: object) -> bool:

@@ -61,7 +61,7 @@ class RunFolder:
     def resume(self, config: Config, samples: Samples, like: TrainState) -> TrainState:
         """The newest checkpoint's state, with the metrics cut back to it."""
         record = self.read_record()
-        _compare(record["config"], config.to_dict(), self.path)
+        require_same(record["config"], config.to_dict(), self.path)
         if record["data"] != _fingerprint(samples):
             raise InputError(
                 f"{self.path} was fitted to other data: give the same data, or begin a new run."
@@ -139,10 +139,11 @@ def _fingerprint(samples: Samples) -> dict[str, Any]:
     }
 
 
-def _compare(old: dict[str, Any], new: dict[str, Any], path: Path, where: str = "") -> None:
+def require_same(old: dict[str, Any], new: dict[str, Any], path: Path, where: str = "") -> None:
+    """Refuse to go on in a folder with other settings than it was begun with."""
     for name, value in new.items():
         if isinstance(value, dict):
-            _compare(old.get(name, {}), value, path, f"{where}{name}.")
+            require_same(old.get(name, {}), value, path, f"{where}{name}.")
         elif old.get(name) != value:
             raise InputError(
                 f"{path} was begun with {where}{name} = {old.get(name)!r}, not {value!r}: resume "

@@ -60,7 +60,8 @@ class Teleport(AbstractDynamics):
 
 class TestBox:
     def test_it_clips_and_sees_f_at_the_new_point(self):
-        particle = Box(-1.0, 1.0)(quartic, start(quartic), jax.random.key(0))
+        box = paramax.unwrap(Box(-1.0, 1.0))
+        particle = box(quartic, start(quartic), jax.random.key(0))
         np.testing.assert_array_equal(particle.x, [0.5, -1.0])
         np.testing.assert_array_equal(particle.v, jnp.array([1.0, 0.3]))
         assert particle.f == quartic(particle.x)

@@ -17,16 +17,18 @@ class Box(AbstractDynamics):
     there; `log_q` is left as it was, and is right only for the particles that were inside.
     """
 
-    low: float = eqx.field(static=True)
-    high: float = eqx.field(static=True)
+    low: Array
+    high: Array
+
+    def __init__(self, low: float, high: float):
+        if not low < high:
+            raise InputError(f"The box [{low}, {high}] is empty: give low < high.")
+        self.low = fixed(low)
+        self.high = fixed(high)
 
     @property
     def exact(self) -> bool:
         return False
-
-    def __check_init__(self) -> None:
-        if not self.low < self.high:
-            raise InputError(f"The box [{self.low}, {self.high}] is empty: give low < high.")
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         inside = jnp.clip(particle.x, self.low, self.high)
