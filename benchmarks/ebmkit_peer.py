@@ -25,7 +25,7 @@ import torch
 from ebm.losses.base import LossOutput
 from torch import Tensor, nn
 
-from benchmarks.peer import WORK, Trained, Watch, initial_batch, to_completion
+from benchmarks.peer import WORK, Saving, Trained, Watch, initial_batch, to_completion
 
 VERSION = "0.16.0"  # what the comments speak of
 METHODS = ("cd-10", "pcd", "sm-exact", "sm-sliced", "sm-denoising", "nce")
@@ -41,14 +41,21 @@ class Stop(Exception):  # noqa: N818, it is no error
     """How a callback ends `Trainer.fit`."""
 
 
-def train(method: str, data: np.ndarray, steps: int, seed: int, recipe: str = "readme") -> Trained:
+def train(
+    method: str,
+    data: np.ndarray,
+    steps: int,
+    seed: int,
+    recipe: str = "readme",
+    saving: Saving | None = None,
+) -> Trained:
     """ebmkit's own trainer, on the CPU (left alone, it takes a GPU if there is one)."""
     torch.manual_seed(seed)
     energy, loss = ebm.nets.MLPEnergy(dim=2, hidden=HIDDEN), loss_function(method, recipe)
     averaged = method == "pcd" and recipe == "example"
-    watch = Watch([*energy.parameters(), *loss.parameters()])
 
     def look(_: int, out: LossOutput) -> None:
+        trainer.history.clear()  # thousands of numbers to save, of which none is used again
         if watch.fails(out.metrics["loss"]):
             raise Stop
 
@@ -61,8 +68,9 @@ def train(method: str, data: np.ndarray, steps: int, seed: int, recipe: str = "r
         callback=look,
     )
     points = torch.as_tensor(data, dtype=torch.float32)
+    watch = Watch([*energy.parameters(), *loss.parameters()], {"trainer": trainer}, saving)
     with suppress(Stop):
-        trainer.fit(points, steps=steps, batch_size=BATCH, verbose=False)
+        trainer.fit(points, steps=steps - watch.steps, batch_size=BATCH, verbose=False)
     return watch.trained(trainer.ema.module if averaged else energy)
 
 

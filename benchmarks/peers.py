@@ -1,7 +1,7 @@
 """Training beside the peers on two moons: who diverges, how good is it, how long does it take?
 
     python -m benchmarks.peers ours    [--steps 3000 30000] [--seeds 1 2 3]
-    python -m benchmarks.peers theirs  [--steps ...] [--seeds ...] [--workers 2] [--limit SECONDS]
+    python -m benchmarks.peers theirs  [--steps ...] [--seeds ...] [--processes 2] [--minutes M]
     python -m benchmarks.peers speed
     python -m benchmarks.peers table
 
@@ -14,21 +14,27 @@ of 2,000 exact draws from it against fresh data (under 2: indistinguishable), an
 that of fresh data after normalisation, beside the true density's. *Diverged*: something not
 finite, or a loss beyond a million; *collapsed*: finite, and 2 nats or more below the truth.
 
-Each part writes its own file of results, and `table` puts them together. `speed` times a step of
-everyone in one process, in turns, on one CPU.
+Each part writes its own file of results, and `table` puts them together with what was there before:
+a run made again replaces the old one, and every sitting keeps its own provenance. `theirs` makes
+only the runs that are missing. After M minutes it stops, with what it had begun saved in `--state`,
+and the next call goes on from there. A run's milliseconds are those of its training steps, in one
+thread, beside the other `processes`; `speed` times a step of everyone in one process, in turns, on
+one CPU.
 """
 
 import argparse
 import json
 import multiprocessing
+import os
 import time
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.peer import Paused, Saving, saved
 from benchmarks.record import RESULTS, provenance, write
 
 ROWS = 20_000
@@ -37,6 +43,7 @@ FRESH = 10_000
 EVALUATION_SEED = 1_000_003
 SIDE, REACH = 500, 5.0  # the grid, in standard units
 COLLAPSED = 2.0  # nats
+STATE = RESULTS.parents[1] / "runs" / "peers"
 OURS = {
     "cd-10": "cd",
     "pcd": "pcd",
@@ -53,8 +60,10 @@ def main() -> None:
     parser.add_argument("--steps", type=int, nargs="+", default=[3_000, 30_000])
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
     parser.add_argument("--methods", nargs="+", default=list(OURS))
-    parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--limit", type=float, default=float("inf"), help="seconds for all")
+    parser.add_argument("--processes", type=int, default=2, help="runs side by side, a core each")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="stop, and save, then")
+    parser.add_argument("--first", choices=["shortest", "longest"], default="shortest")
+    parser.add_argument("--state", type=Path, default=STATE, help="where unfinished runs are kept")
     parser.add_argument("--out", type=Path, default=RESULTS)
     arguments = parser.parse_args()
     {"ours": ours, "theirs": theirs, "speed": speed, "table": table}[arguments.part](arguments)
@@ -157,37 +166,73 @@ def _ours(name: str, steps: int, seeds: list[int]) -> list[dict[str, Any]]:
 # The peers: one process a run, since their loops are Python's.
 
 
+class Job(NamedTuple):
+    """One training run, which its results name by the same words."""
+
+    library: str
+    method: str
+    steps: int
+    seed: int
+
+    @classmethod
+    def of(cls, run: dict[str, Any]) -> "Job":
+        return cls(*(run[field] for field in cls._fields))
+
+    def file(self, folder: Path) -> Path:
+        """Where it is saved while it is unfinished."""
+        return folder / ("-".join(map(str, self)).replace(", ", "-").replace(" ", "-") + ".pt")
+
+
 def theirs(arguments: argparse.Namespace) -> None:
-    # What an earlier call finished is not done again.
-    before = _read(arguments.out / "peers-theirs.json").get("runs", [])
-    result: dict[str, Any] = {"provenance": provenance(), "runs": before}
-    done_before = {(run["library"], run["method"], run["steps"], run["seed"]) for run in before}
-    began = time.perf_counter()
-    jobs = [
-        (library, method, steps, seed)
+    until = time.time() + 60 * arguments.minutes
+    before = so_far("theirs", arguments.out)
+    jobs = missing(before, arguments)
+    new: dict[str, Any] = {"provenance": provenance(), "runs": [], "unfinished": jobs}
+    arguments.state.mkdir(parents=True, exist_ok=True)
+    _write_theirs(folded(new, before), arguments.out)
+    os.environ["OMP_NUM_THREADS"] = "1"  # of the processes that are about to start
+    # JAX, which tells what machine this is, does not bear forks.
+    spawn = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.processes, mp_context=spawn) as pool:
+        savings = {job: Saving(job.file(arguments.state), until) for job in jobs}
+        begun = [pool.submit(_theirs, job, savings[job], arguments.processes) for job in jobs]
+        for done in as_completed(begun):
+            if run := done.result():
+                new["runs"].append(run)
+                print(run, flush=True)
+                _write_theirs(folded(new, before), arguments.out)
+                savings[Job.of(run)].file.unlink(missing_ok=True)
+    made = len(new["runs"])
+    print(f"{made} runs finished in this call, {len(jobs) - made} remain", flush=True)
+
+
+def missing(before: dict[str, Any], arguments: argparse.Namespace) -> list[Job]:
+    """The runs that are asked for and not done, in the order in which they begin."""
+    done = runs_of(before)
+    asked = [
+        Job(library, method, steps, seed)
         for steps in arguments.steps
         for library, methods in libraries().items()
         for method in methods
         if method in arguments.methods
         for seed in arguments.seeds
-        if (library, method, steps, seed) not in done_before
     ]
-    # JAX, which tells what machine this is, does not bear forks.
-    spawn = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(arguments.workers, mp_context=spawn) as pool:
-        waiting = {pool.submit(_theirs, *job): job for job in jobs}
-        try:
-            for done in as_completed(waiting, timeout=arguments.limit):
-                result["runs"].append(done.result())
-                print(f"{time.perf_counter() - began:.0f} s", result["runs"][-1], flush=True)
-                write("peers-theirs", result, as_markdown(result["runs"]), arguments.out)
-        except TimeoutError:
-            left = [job for done, job in waiting.items() if not done.done()]
-            result["unfinished"] = left
-            print("not finished:", left, flush=True)
-            write("peers-theirs", result, as_markdown(result["runs"]), arguments.out)
-            for process in pool._processes.values():
-                process.kill()
+    left = [job for job in asked if job not in set(map(Job.of, done))]
+    seconds = {job: seconds_left(job, job.file(arguments.state), done) for job in left}
+    return sorted(left, key=seconds.__getitem__, reverse=arguments.first == "longest")
+
+
+def seconds_left(job: Job, file: Path, done: list[dict[str, Any]]) -> float:
+    """By its own steps, if it has begun, or by those of finished runs of its kind."""
+    if file.is_file():
+        begun = saved(file)
+        return begun["seconds"] / begun["steps"] * (job.steps - begun["steps"])
+    alike = [run["milliseconds"] for run in done if Job.of(run)[:2] == job[:2]]
+    return 1e-3 * job.steps * float(np.median(alike)) if alike else float("inf")
+
+
+def _write_theirs(result: dict[str, Any], folder: Path) -> None:
+    write("peers-theirs", result, as_markdown(runs_of(result)), folder)
 
 
 def libraries() -> dict[str, tuple[str, ...]]:
@@ -201,35 +246,38 @@ def libraries() -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _train(library: str, method: str, data: np.ndarray, steps: int, seed: int):
+def _train(job: Job, data: np.ndarray, saving: Saving | None = None):
     import torch
 
     torch.set_num_threads(1)
-    if library == "TorchEBM":
+    if job.library == "TorchEBM":
         from benchmarks import torchebm_peer
 
-        return torchebm_peer.train(method, data, steps, seed)
+        return torchebm_peer.train(job.method, data, job.steps, job.seed, saving)
     from benchmarks import ebmkit_peer
 
-    recipe = "example" if library.endswith("example") else "readme"
-    return ebmkit_peer.train(method, data, steps, seed, recipe)
+    recipe = "example" if job.library.endswith("example") else "readme"
+    return ebmkit_peer.train(job.method, data, job.steps, job.seed, recipe, saving)
 
 
-def _theirs(library: str, method: str, steps: int, seed: int) -> dict[str, Any]:
-    trained = _train(library, method, moons(seed)[0], steps, seed)
-    made = trained.failed_at or steps
+def _theirs(job: Job, saving: Saving, processes: int) -> dict[str, Any] | None:
+    """None: there was no time to begin, or to finish."""
+    if time.time() >= saving.until:
+        return None
+    try:
+        trained = _train(job, moons(job.seed)[0], saving)
+    except Paused:
+        return None
     row = {
-        "library": library,
-        "method": method,
-        "steps": steps,
-        "seed": seed,
+        **job._asdict(),
         "diverged": trained.diverged,
         "failed_at": trained.failed_at,
-        "milliseconds": 1e3 * trained.seconds / made,
+        "milliseconds": 1e3 * trained.seconds / (trained.failed_at or job.steps),
+        "processes": processes,
     }
     if trained.diverged:
         return {**row, "z": None, "log_likelihood": None, "true_log_likelihood": None}
-    return {**row, **judged(trained.log_density, seed)}
+    return {**row, **judged(trained.log_density, job.seed)}
 
 
 # A step of everyone, in turns.
@@ -264,7 +312,7 @@ def speed(arguments: argparse.Namespace) -> None:
             times["Fenchel"].append(run())
             for library, methods in libraries().items():
                 if name in methods:
-                    trained = _train(library, name, data, length // 2, 1)
+                    trained = _train(Job(library, name, length // 2, 1), data)
                     each = 1e3 * trained.seconds / (trained.failed_at or length // 2)
                     times.setdefault(library, []).append(each)
         row = {library: float(np.median(own)) for library, own in times.items()}
@@ -288,9 +336,9 @@ def _speed_table(rows: list[dict[str, Any]]) -> str:
 
 def table(arguments: argparse.Namespace) -> None:
     """Everything in one page; the parts' own pages are then no longer needed."""
-    parts = {name: _read(arguments.out / f"peers-{name}.json") for name in ("ours", "theirs")}
-    runs = [run for part in parts.values() for run in part.get("runs", [])]
-    speeds = _read(arguments.out / "peers-speed.json")
+    parts = {name: so_far(name, arguments.out) for name in ("ours", "theirs")}
+    runs = [run for part in parts.values() for run in runs_of(part)]
+    speeds = _own(arguments.out, "speed") or _together(arguments.out, "speed")
     lines = ["# Training beside the peers, on two moons", "", *_explained(parts, speeds), ""]
     lines += [as_markdown(runs), "## Milliseconds a step on one CPU, in one process", ""]
     lines += [_speed_table(speeds.get("rows", []))]
@@ -298,6 +346,44 @@ def table(arguments: argparse.Namespace) -> None:
     for name in ("ours", "theirs", "speed"):
         for suffix in ("json", "md"):
             (arguments.out / f"peers-{name}.{suffix}").unlink(missing_ok=True)
+
+
+def so_far(name: str, folder: Path) -> dict[str, Any]:
+    """A part's results: of its own file, and of the one that `table` last put together."""
+    return folded(_own(folder, name), _together(folder, name))
+
+
+def folded(*parts: dict[str, Any]) -> dict[str, Any]:
+    """Results in one, the newest first: {"sittings": [{"provenance", "runs"}], "unfinished"}."""
+    joined: list[dict[str, Any]] = []
+    done: set[Job] = set()
+    for sitting in (sitting for part in parts for sitting in sittings(part)):
+        runs = [run for run in sitting["runs"] if Job.of(run) not in done]
+        done |= set(map(Job.of, runs))
+        about = sitting["provenance"]
+        if same := next((own for own in joined if own["provenance"] == about), None):
+            same["runs"] += runs
+        elif runs:
+            joined.append({"provenance": about, "runs": runs})
+    left = dict.fromkeys(Job(*job) for part in parts for job in part.get("unfinished", []))
+    return {"sittings": joined, "unfinished": [job for job in left if job not in done]}
+
+
+def sittings(part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of folded results, of a part's own file, which is one sitting, or of none."""
+    return part.get("sittings", [part] if part else [])
+
+
+def runs_of(part: dict[str, Any]) -> list[dict[str, Any]]:
+    return [run for sitting in sittings(part) for run in sitting["runs"]]
+
+
+def _own(folder: Path, name: str) -> dict[str, Any]:
+    return _read(folder / f"peers-{name}.json")
+
+
+def _together(folder: Path, name: str) -> dict[str, Any]:
+    return _read(folder / "peers.json").get(name, {})
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -314,29 +400,28 @@ def _explained(parts: dict[str, Any], speeds: dict[str, Any]) -> list[str]:
         "settings of their README (ebmkit's example has its own); the third hidden layer is ours.",
     ]
     for name, part in {**parts, "speed": speeds}.items():
-        if part:
-            about = part["provenance"]
+        for sitting in sittings(part):
+            about = sitting["provenance"]
             versions = ", ".join(f"{package} {v}" for package, v in about["packages"].items())
             where = f"{about['device']}, {about['cpu']}, {versions}"
             lines += [
                 "",
                 f"`python -m benchmarks.peers {name}`: commit {about['commit']}, {where}.",
             ]
-    left = parts.get("theirs", {}).get("unfinished", [])
-    if left:
-        names = ", ".join(sorted({f"{job[0]} {job[1]} at {job[2]:,}" for job in left}))
+    if left := parts["theirs"]["unfinished"]:
+        names = ", ".join(sorted({f"{job.library} {job.method} at {job.steps:,}" for job in left}))
         lines += ["", f"Not finished in the time that there was: {names}."]
     return lines
 
 
 def as_markdown(runs: list[dict[str, Any]]) -> str:
     lines = []
-    for steps in dict.fromkeys(run["steps"] for run in runs):
+    for steps in sorted({run["steps"] for run in runs}):
         lines += [f"## {steps:,} steps", ""]
         lines += ["| method | library | seeds | diverged | collapsed | z | gap, nats |"]
         lines += ["|---|---|---|---|---|---|---|"]
-        keys = dict.fromkeys((run["method"], run["library"]) for run in runs)
-        for method, library in sorted(keys, key=lambda key: list(OURS).index(key[0])):
+        keys = {(run["method"], run["library"]) for run in runs}
+        for method, library in sorted(keys, key=lambda key: (list(OURS).index(key[0]), key[1])):
             own = [
                 run
                 for run in runs
@@ -352,8 +437,8 @@ def _line(method: str, library: str, runs: list[dict[str, Any]]) -> str:
     fine = [run for run in runs if run["log_likelihood"] is not None]
     gaps = [run["true_log_likelihood"] - run["log_likelihood"] for run in fine]
     diverged = sum(run["diverged"] for run in runs)
-    at = [str(run["failed_at"]) for run in runs if run.get("failed_at")]
-    when = f" (at {', '.join(at)})" if at else ""
+    at = sorted(run["failed_at"] for run in runs if run.get("failed_at"))
+    when = f" (at {', '.join(map(str, at))})" if at else ""
     z = f"{np.median([run['z'] for run in fine]):.1f}" if fine else "-"
     gap = f"{np.median(gaps):.3f}" if fine else "-"
     collapsed = sum(gap >= COLLAPSED for gap in gaps)

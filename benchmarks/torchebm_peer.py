@@ -23,7 +23,7 @@ from torchebm.losses import (
 )
 from torchebm.samplers import HamiltonianMonteCarlo, LangevinDynamics
 
-from benchmarks.peer import WORK, Trained, Watch, initial_batch, to_completion
+from benchmarks.peer import WORK, Saving, Trained, Watch, initial_batch, to_completion
 
 VERSION = "0.8.9"  # what the comments speak of
 METHODS = ("cd-10", "pcd", "sm-exact", "sm-sliced", "sm-denoising")
@@ -46,15 +46,17 @@ class MLPEnergy(BaseModel):
         return self.net(x).squeeze(-1)
 
 
-def train(method: str, data: np.ndarray, steps: int, seed: int) -> Trained:
+def train(
+    method: str, data: np.ndarray, steps: int, seed: int, saving: Saving | None = None
+) -> Trained:
     """The README's loop. (Its trainers are in neither the README, the examples nor the exports.)"""
     torch.manual_seed(seed)
     energy, points = MLPEnergy(), torch.as_tensor(data, dtype=torch.float32)
-    loss_of = loss_function(method, energy)
+    loss_of = loss_function(method, energy)  # it holds the energy, and the chains if they persist
     optimiser = torch.optim.Adam(energy.parameters(), lr=RATE)
-    watch = Watch(energy.parameters())
-    for _ in range(steps):
-        loss = loss_of(points[torch.randint(len(points), (BATCH,))])
+    watch = Watch(energy.parameters(), {"loss": loss_of, "optimiser": optimiser}, saving)
+    for _ in range(steps - watch.steps):
+        loss = without_samples(loss_of(points[torch.randint(len(points), (BATCH,))]))
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
@@ -63,12 +65,17 @@ def train(method: str, data: np.ndarray, steps: int, seed: int) -> Trained:
     return watch.trained(energy)
 
 
+def without_samples(returned: Tensor | tuple[Tensor, Tensor]) -> Tensor:
+    """`ContrastiveDivergence` returns its negative samples beside the loss."""
+    return returned[0] if isinstance(returned, tuple) else returned
+
+
 def unmasked(loss: Tensor) -> float:
     """`ContrastiveDivergence` puts 0.1 in place of a loss that is not finite, and goes on."""
     return float("nan") if loss.item() == MASK else loss.item()
 
 
-def loss_function(method: str, energy: MLPEnergy) -> Callable[[Tensor], Tensor]:
+def loss_function(method: str, energy: MLPEnergy) -> nn.Module:
     """From a batch to a loss. What the README does not name stays at the class's default."""
     if method in ("cd-10", "pcd"):
         return contrastive_divergence(energy, persistent=method == "pcd")
@@ -79,7 +86,7 @@ def loss_function(method: str, energy: MLPEnergy) -> Callable[[Tensor], Tensor]:
     }[method]()
 
 
-def contrastive_divergence(energy: MLPEnergy, persistent: bool) -> Callable[[Tensor], Tensor]:
+def contrastive_divergence(energy: MLPEnergy, persistent: bool) -> nn.Module:
     """README, "Contrastive divergence"; examples/20-training/01-mcmc-losses agree.
 
     By default the loss also has 0.001 times the mean squared energies, and so cannot pass -500: a
@@ -90,7 +97,9 @@ def contrastive_divergence(energy: MLPEnergy, persistent: bool) -> Callable[[Ten
     sampler = LangevinDynamics(model=energy, step_size=0.1, noise_scale=1.0)
     kind = {"persistent": True, "buffer_size": 8192} if persistent else {}
     loss = ContrastiveDivergence(model=energy, sampler=sampler, k_steps=10, **kind)
-    return lambda batch: loss(batch)[0]
+    # The chains are made at the first batch; in a saved run they must be there to be loaded.
+    loss.register_load_state_dict_pre_hook(lambda *_: loss.initialize_buffer((2,)))
+    return loss
 
 
 def samplers(batch: int, dim: int, steps: int, device: str) -> dict[str, Callable[[], None]]:
