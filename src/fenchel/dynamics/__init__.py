@@ -46,6 +46,7 @@ from fenchel.dynamics.recipes import (
 from fenchel.dynamics.solve import Solve, adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
 from fenchel.dynamics.steps import Langevin, Leapfrog, scaled
+from fenchel.dynamics.unroll import follow, unroll
 
 __all__ = [
     "RECIPES",
@@ -96,6 +97,7 @@ __all__ = [
     "deterministic",
     "fixed",
     "flows_of",
+    "follow",
     "generalized_continuous",
     "generalized_hmc",
     "generalized_langevin",
@@ -110,4 +112,5 @@ __all__ = [
     "step_back",
     "trace",
     "undo",
+    "unroll",
 ]

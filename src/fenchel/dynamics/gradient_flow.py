@@ -11,7 +11,7 @@ from fenchel.dynamics.particle import Particle
 from fenchel.dynamics.probes import AbstractProbes, Basis, trace
 from fenchel.dynamics.solve import Solve, adaptive
 from fenchel.parameters import times
-from fenchel.shapes import Array, Key, Point, Potential, Scalar
+from fenchel.shapes import Array, Key, Point, Points, Potential, Scalar
 
 Velocity = Callable[[Point, Scalar, Point], Point]  # h(∇f, f, x)
 
@@ -59,17 +59,28 @@ class GradientFlow(AbstractFlow):
     def shortened(self, factor: Scalar | float) -> "GradientFlow":
         return eqx.tree_at(lambda s: s.time, self, times(self.time, factor))
 
+    def waypoints(self, f: Potential, x: Point, key: Key, count: int) -> Points:
+        """Where x is at `count` equal times of the flow, the last of them its end."""
+        y, args = self._equation(f, x, key)
+        points, _ = self.solve.along(_with_trace, y, args, 0.0, 1.0, count)
+        # Where the solver gave up the particle stays where it was.
+        return jnp.where(jnp.all(jnp.isfinite(points)), points, x)
+
     def _integrate(self, f: Potential, x: Point, key: Key, begin: float, end: float):
+        y, args = self._equation(f, x, key)
+        (x, log_det), strain, failed = self.solve(_with_trace, y, args, begin, end)
+        return x, log_det, strain, failed
+
+    def _equation(self, f: Potential, x: Point, key: Key):
+        """Its first value, and what `_with_trace` needs beside it."""
+
         def field(x: Point) -> Point:
             value, score = jax.value_and_grad(f)(x)
             return self.time * self.velocity(score, value, x)
 
         # The adjoint equation needs every number that the field depends on as an argument.
         field = eqx.filter_closure_convert(field, x)
-        args = field, self.probes.draw(key, x)
-        y = x, jnp.zeros((), x.dtype)
-        (x, log_det), strain, failed = self.solve(_with_trace, y, args, begin, end)
-        return x, log_det, strain, failed
+        return (x, jnp.zeros((), x.dtype)), (field, self.probes.draw(key, x))
 
 
 def _with_trace(_, y: tuple[Point, Scalar], args: tuple[Callable, Array]) -> tuple[Point, Scalar]:

@@ -6,10 +6,9 @@ import jax.numpy as jnp
 from fenchel.dynamics.flow import AbstractFlow, Undone
 from fenchel.dynamics.momentum import Refresh
 from fenchel.dynamics.particle import AbstractDynamics
-from fenchel.dynamics.stack import Chain, PerStep, Repeat
+from fenchel.dynamics.stack import AbstractStack
 from fenchel.errors import InputError
 from fenchel.shapes import Key, Point, Potential
-from fenchel.stacking import unstack
 
 
 def undo(dynamics: AbstractDynamics, f: Potential, x: Point, key: Key) -> Undone:
@@ -37,16 +36,8 @@ def flows_of(dynamics: AbstractDynamics) -> list[AbstractFlow]:
 
 
 def _layers(dynamics: AbstractDynamics) -> list[AbstractDynamics] | None:
-    if isinstance(dynamics, Chain):
-        return list(dynamics.layers)
-    if isinstance(dynamics, Repeat):
-        return [dynamics.layer] + [dynamics.between, dynamics.layer] * (dynamics.count - 1)
-    if isinstance(dynamics, PerStep):
-        layers = [unstack(dynamics.layers, 0)]
-        for index in range(1, dynamics.count):
-            layers.append(unstack(dynamics.between, index - 1))
-            layers.append(unstack(dynamics.layers, index))
-        return layers
+    if isinstance(dynamics, AbstractStack):
+        return dynamics.in_order()
     if isinstance(dynamics, Refresh) and dynamics.momentum.scale.size == 0:
         return []  # a momentum of no dimensions: nothing happens
     return None

@@ -1,10 +1,12 @@
 """How an ordinary differential equation is solved, and differentiated: through Diffrax."""
 
 from collections.abc import Callable
+from typing import Any
 
 import diffrax
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 
 from fenchel.errors import InputError
 from fenchel.shapes import Array, PyTree, Scalar
@@ -30,7 +32,29 @@ class Solve(eqx.Module):
         self, field: Callable, y: PyTree, args: PyTree, begin: float, end: float
     ) -> tuple[PyTree, Scalar, Array]:
         """(y at the end, steps taken over comfortable ones, whether the solver gave up)."""
-        solution = diffrax.diffeqsolve(
+        solution = self._solution(field, y, args, begin, end, diffrax.SaveAt(t1=True))
+        strain = solution.stats["num_steps"] / self.comfortable
+        failed = solution.result != diffrax.RESULTS.successful
+        return jax.tree.map(lambda leaf: leaf[-1], solution.ys), strain, failed
+
+    def along(
+        self, field: Callable, y: PyTree, args: PyTree, begin: float, end: float, count: int
+    ) -> PyTree:
+        """y at so many equal times along the same way, the last of them the end."""
+        times = jnp.linspace(begin, end, count + 1)[1:-1]
+        save = diffrax.SaveAt(ts=times, t1=True)
+        return self._solution(field, y, args, begin, end, save).ys
+
+    def _solution(
+        self,
+        field: Callable,
+        y: PyTree,
+        args: PyTree,
+        begin: float,
+        end: float,
+        save: diffrax.SaveAt,
+    ) -> Any:
+        return diffrax.diffeqsolve(
             diffrax.ODETerm(field),
             self.solver,
             begin,
@@ -38,14 +62,12 @@ class Solve(eqx.Module):
             self.first_step * (end - begin),
             y,
             args,
+            saveat=save,
             stepsize_controller=self.controller,
             adjoint=self.adjoint,
             max_steps=self.max_steps,
             throw=False,
         )
-        strain = solution.stats["num_steps"] / self.comfortable
-        failed = solution.result != diffrax.RESULTS.successful
-        return jax.tree.map(lambda leaf: leaf[-1], solution.ys), strain, failed
 
 
 def adaptive(

@@ -1,5 +1,6 @@
 """Dynamics after dynamics: a chain of any, one repeated, or one with its own parameters a step."""
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 
 import equinox as eqx
@@ -13,7 +14,19 @@ from fenchel.stacking import stack, unstack
 UNROLL = 4
 
 
-class Chain(AbstractDynamics):
+class AbstractStack(AbstractDynamics):
+    """Dynamics made of others, which can be taken apart."""
+
+    @abstractmethod
+    def in_order(self) -> list[AbstractDynamics]:
+        """The layers, one after the other as they are run."""
+
+    @abstractmethod
+    def keys(self, key: Key) -> list[Key]:
+        """What each of them gets of the stack's own key."""
+
+
+class Chain(AbstractStack):
     """Each layer after the one before; no layers at all leave the particle where it is."""
 
     layers: tuple[AbstractDynamics, ...]
@@ -30,8 +43,14 @@ class Chain(AbstractDynamics):
             particle = layer(f, particle, jax.random.fold_in(key, index))
         return particle
 
+    def in_order(self) -> list[AbstractDynamics]:
+        return list(self.layers)
 
-class Repeat(AbstractDynamics):
+    def keys(self, key: Key) -> list[Key]:
+        return [jax.random.fold_in(key, index) for index in range(len(self.layers))]
+
+
+class Repeat(AbstractStack):
     """The same layer `count` times with the same parameters, and `between` between any two.
 
     `remat` recomputes a step's inner values in the backward pass instead of keeping them, so that
@@ -53,8 +72,14 @@ class Repeat(AbstractDynamics):
         again = Chain([self.between, self.layer])
         return _scan(lambda p, k: again(f, p, k), particle, keys[1:], self.remat)
 
+    def in_order(self) -> list[AbstractDynamics]:
+        return [self.layer] + [self.between, self.layer] * (self.count - 1)
 
-class PerStep(AbstractDynamics):
+    def keys(self, key: Key) -> list[Key]:
+        return _step_keys(key, self.count)
+
+
+class PerStep(AbstractStack):
     """A layer a step, all of one kind, each with its own parameters; likewise what is between.
 
     `layers` and `between` are modules whose arrays have the steps as their first axis (`count` of
@@ -89,6 +114,21 @@ class PerStep(AbstractDynamics):
             return Chain(eqx.combine(own, static))(f, particle, step_key)
 
         return _scan(step, particle, (arrays, keys[1:]), self.remat)
+
+    def in_order(self) -> list[AbstractDynamics]:
+        layers = [unstack(self.layers, 0)]
+        for index in range(1, self.count):
+            layers += [unstack(self.between, index - 1), unstack(self.layers, index)]
+        return layers
+
+    def keys(self, key: Key) -> list[Key]:
+        return _step_keys(key, self.count)
+
+
+def _step_keys(key: Key, count: int) -> list[Key]:
+    """Of `count` steps; from the second on each is a chain with what is between."""
+    first, *others = jax.random.split(key, count)
+    return [first] + [jax.random.fold_in(other, index) for other in others for index in (0, 1)]
 
 
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:

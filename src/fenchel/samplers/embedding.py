@@ -4,9 +4,10 @@ from abc import abstractmethod
 
 import equinox as eqx
 import jax
+import jax.numpy as jnp
 import paramax
 
-from fenchel.dynamics import AbstractDynamics, Particle, particle_at, undo
+from fenchel.dynamics import AbstractDynamics, Particle, follow, particle_at, undo, unroll
 from fenchel.errors import InputError
 from fenchel.parameters import fixed
 from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree
@@ -69,6 +70,23 @@ class Embedding(AbstractSampler):
         particles = jax.vmap(one)(points, jax.random.split(key, points.shape[0]))
         return particles, sampler.start.remember(state, particles.x)
 
+    def trace(self, f: Potential, points: Points, state: PyTree, key: Key) -> Array:
+        """Where the particles of `draw` with the same arguments were: (steps + 1, n, d).
+
+        First as the start drew them, then after each single step of the dynamics. Steps of one
+        kind are compiled once, so that long chains can be followed too: not for use within `jit`.
+        """
+        sampler, f = paramax.unwrap((self, f))
+        keys = jax.random.split(key, points.shape[0])
+        particles, move_keys = _begin(sampler, f, points, state, keys)
+        step_keys = jax.vmap(lambda key: [own for _, own in unroll(sampler.dynamics, key)])
+        steps = [step for step, _ in unroll(sampler.dynamics, key)]
+        frames = [particles.x[None]]
+        for step, own in zip(steps, step_keys(move_keys), strict=True):
+            particles, passed = _follow(step, f, particles, own)
+            frames.append(jnp.swapaxes(passed, 0, 1))
+        return jnp.concatenate(frames)
+
     def log_density(self, f: Potential, points: Points, key: Key) -> tuple[Array, Array]:
         """log q at given points, and by how much each was missed by the way back.
 
@@ -90,7 +108,21 @@ class Embedding(AbstractSampler):
         return jax.vmap(one)(points, jax.random.split(key, points.shape[0]))
 
     def _one(self, f: Potential, point: Point, state: PyTree, key: Key) -> Particle:
+        particle, move_key = self._first(f, point, state, key)
+        return self.dynamics(f, particle, move_key).retired(self.precision)
+
+    def _first(self, f: Potential, point: Point, state: PyTree, key: Key) -> tuple[Particle, Key]:
+        """As the start draws it, and the key of what moves it."""
         start_key, move_key = jax.random.split(key)
         x, v, log_q = self.start.draw(point, state, start_key)
-        particle = self.dynamics(f, particle_at(f, x, v, log_q), move_key)
-        return particle.retired(self.precision)
+        return particle_at(f, x, v, log_q), move_key
+
+
+@eqx.filter_jit
+def _begin(sampler: Embedding, f: Potential, points: Points, state: PyTree, keys: Key):
+    return jax.vmap(lambda point, key: sampler._first(f, point, state, key))(points, keys)
+
+
+@eqx.filter_jit
+def _follow(step: AbstractDynamics, f: Potential, particles: Particle, keys: Key):
+    return jax.vmap(lambda particle, key: follow(step, f, particle, key))(particles, keys)
