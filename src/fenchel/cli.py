@@ -195,6 +195,27 @@ def score(
 
 
 @app.command()
+def report(
+    run: Run,
+    data: Annotated[
+        str | None, typer.Argument(help="The data of the fit; a toy need not be given again.")
+    ] = None,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="The file; report.html in the run by default.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Write a run as one HTML page, which any browser shows without a network."""
+    from fenchel.report.writing import write_report
+
+    path = write_report(run, data, out_file)
+    if as_json:
+        _print_json({"report": str(path), "bytes": path.stat().st_size})
+        return
+    out.print(f"Report in [bold]{_escaped(str(path))}[/].", soft_wrap=True)
+
+
+@app.command()
 def datasets(as_json: Json = False) -> None:
     """The toy data sets."""
     from fenchel.data import TOYS

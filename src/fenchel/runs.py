@@ -62,7 +62,7 @@ class RunFolder:
         """The newest checkpoint's state, with the metrics cut back to it."""
         record = self.read_record()
         require_same(record["config"], config.to_dict(), self.path)
-        if record["data"] != _fingerprint(samples):
+        if record["data"] != fingerprint(samples):
             raise InputError(
                 f"{self.path} was fitted to other data: give the same data, or begin a new run."
             )
@@ -122,13 +122,13 @@ class RunFolder:
             "format": FORMAT,
             "version": __version__,
             "python": sys.version.split()[0],
-            "data": _fingerprint(samples),
+            "data": fingerprint(samples),
             "config": config.to_dict(),
         }
         replace_text(self.config_file, json.dumps(record, indent=2) + "\n")
 
 
-def _fingerprint(samples: Samples) -> dict[str, Any]:
+def fingerprint(samples: Samples) -> dict[str, Any]:
     """Enough of the data to notice when it is not the same."""
     return {
         "name": samples.name,

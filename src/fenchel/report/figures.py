@@ -30,6 +30,15 @@ class Panel(NamedTuple):
     settings: dict[str, Any]
 
 
+class Moments(NamedTuple):
+    """Of data and of samples, one a column or pair, with their difference's standard error."""
+
+    title: str
+    data: np.ndarray
+    samples: np.ndarray
+    error: np.ndarray
+
+
 TRAINING_PANELS = (
     Panel(
         "Nats",
@@ -78,16 +87,26 @@ def moments_figure(data: np.ndarray, samples: np.ndarray, *, title: str) -> Figu
     Points of discrete data lie on one another; their moments do not. The bars are two standard
     errors: of a perfect sampler's, 95 in 100 meet the line.
     """
-    data, samples = _points(data, "data"), _points(samples, "samples")
-    upper = np.triu_indices(data.shape[1], 1)
+    both = compared_moments(_points(data, "data"), _points(samples, "samples"))
     with style.new_figure(title, (8.4, 4.2)) as figure:
-        left, right = figure.subplots(1, 2)
-        spread = data.std(axis=0) * (1 / len(data) + 1 / len(samples)) ** 0.5
-        _against(left, data.mean(axis=0), samples.mean(axis=0), spread, "Mean of each column")
-        mine, theirs = (_products(points)[:, *upper] for points in (data, samples))
-        spread = mine.std(axis=0) * (1 / len(data) + 1 / len(samples)) ** 0.5
-        _against(right, mine.mean(axis=0), theirs.mean(axis=0), spread, "Covariance of each pair")
+        for axes, moments in zip(figure.subplots(1, 2), both, strict=True):
+            _against(axes, moments)
     return figure
+
+
+def compared_moments(data: np.ndarray, samples: np.ndarray) -> tuple[Moments, Moments]:
+    """The means of the columns, and the covariances of the pairs."""
+    upper = np.triu_indices(data.shape[1], 1)
+    mine, theirs = (_products(points)[:, *upper] for points in (data, samples))
+    return (
+        _moments("Mean of each column", data, samples),
+        _moments("Covariance of each pair", mine, theirs),
+    )
+
+
+def _moments(title: str, data: np.ndarray, samples: np.ndarray) -> Moments:
+    error = data.std(axis=0) * (1 / len(data) + 1 / len(samples)) ** 0.5
+    return Moments(title, data.mean(axis=0), samples.mean(axis=0), error)
 
 
 def _products(points: np.ndarray) -> np.ndarray:
@@ -96,9 +115,8 @@ def _products(points: np.ndarray) -> np.ndarray:
     return deviations[:, :, None] * deviations[:, None, :]
 
 
-def _against(
-    axes: Axes, data: np.ndarray, samples: np.ndarray, error: np.ndarray, title: str
-) -> None:
+def _against(axes: Axes, moments: Moments) -> None:
+    title, data, samples, error = moments
     both = np.concatenate([data, samples]) if data.size else np.zeros(1)
     ends = np.array([both.min(), both.max()]) + 0.05 * max(np.ptp(both), 1e-6) * np.array([-1, 1])
     axes.plot(ends, ends, color=style.DATA, lw=1)

@@ -18,6 +18,15 @@ INK = "#2b2d33"
 FAINT_INK = "#868a94"
 DENSITY_MAP = "viridis"
 
+# The same on dark paper.
+DARK = {
+    "DATA": "#7fb3d9",
+    "SAMPLES": "#f0925f",
+    "THIRD": "#9cc4a0",
+    "ALARM": "#f2857d",
+    "INK": "#e8e9ec",
+}
+
 # Any, for matplotlib's type of the keys names each of them and changes with its version.
 RC: Any = {
     "figure.facecolor": "white",
@@ -108,18 +117,23 @@ def every_few(points: np.ndarray, most: int) -> np.ndarray:
 
 def histograms(axes: Axes, series: dict[str, np.ndarray], limits: Limits) -> None:
     """Overlaid densities of one or two series: the first is filled, the second an outline."""
-    fewest = min(len(values) for values in series.values())
-    edges = np.linspace(*limits, int(np.clip(2.5 * np.cbrt(fewest), 12, 60)) + 1)
+    edges, heights = binned(list(series.values()), limits)
     looks: tuple[dict[str, Any], ...] = (
         {"fill": True, "color": DATA, "alpha": 0.4},
         {"color": SAMPLES, "linewidth": 1.6},
     )
-    for (name, values), look in zip(series.items(), looks, strict=False):
-        # Values outside the frame count too: the area that is missing is a share that was lost.
-        heights = np.histogram(values, edges)[0] / (len(values) * np.diff(edges))
-        axes.stairs(heights, edges, label=name, **look)
+    for name, height, look in zip(series, heights, looks, strict=False):
+        axes.stairs(height, edges, label=name, **look)
     axes.set_xlim(limits)
     axes.set_ylim(bottom=0.0)
+
+
+def binned(series: Sequence[np.ndarray], limits: Limits) -> tuple[np.ndarray, list[np.ndarray]]:
+    """The edges of bins that suit all series, and each one's densities in them."""
+    fewest = min(len(values) for values in series)
+    edges = np.linspace(*limits, int(np.clip(2.5 * np.cbrt(fewest), 12, 60)) + 1)
+    # Values outside the frame count too: the area that is missing is a share that was lost.
+    return edges, [np.histogram(v, edges)[0] / (len(v) * np.diff(edges)) for v in series]
 
 
 def legend_above(axes: Axes) -> None:
