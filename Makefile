@@ -24,7 +24,8 @@ format: .venv/installed
 benchmarks: .venv/installed
 	$(BIN)/python -m pip install --quiet --editable '.[benchmarks]'
 	$(BIN)/python -m benchmarks.speed
-	$(BIN)/python -m benchmarks.toys
+	$(BIN)/fenchel bench toys --out runs/toys --methods sm,nf,cd15,ade-paper,ade,flowjax
+	$(BIN)/fenchel bench gaussian --out runs/gaussian
 
 # The environment is made once, and again whenever pyproject.toml changes.
 .venv/installed: pyproject.toml

@@ -5,7 +5,7 @@
 
 All toys of one kind train at once under `vmap`. For each kind: runs that diverged, steps dropped by
 the guard, how often flows were shortened, MMD z at n = 2,000 and held-out log likelihood, as in
-`benchmarks.toys`, and milliseconds an iteration of all runs together. Kinds that the results
+`fenchel bench toys`, and milliseconds an iteration of all runs together. Kinds that the results
 already hold are kept, so that they can be made one at a time.
 """
 
@@ -17,12 +17,21 @@ from typing import Any
 import numpy as np
 
 from benchmarks.record import RESULTS, provenance, write
-from benchmarks.toys import DRAWS, evaluate, train
+from fenchel.bench.folder import BenchFolder
+from fenchel.bench.integral import Window
+from fenchel.bench.jobs import Job, fit_of, prepare, together
+from fenchel.bench.presets import Preset
+from fenchel.bench.progress import Progressing
+from fenchel.bench.scores import Ours, scores
+from fenchel.bench.together import train
+from fenchel.bench.truth import Truth, truths
 from fenchel.config import Config
 from fenchel.data import TOYS
 
 KINDS = ("hmc", "deterministic", "continuous", "generalized-continuous")
 SEED = 1
+DRAWS = 2_000  # of the z-scores
+STATE = RESULTS.parents[1] / "runs" / "flows"  # checkpoints, and truth against truth
 
 
 def main() -> None:
@@ -38,7 +47,8 @@ def main() -> None:
         config = Config().with_values(
             dynamics__kind=kind, training__steps=arguments.steps, seed=SEED
         )
-        result[kind] = _one_kind(config, arguments.toys, arguments.replicates)
+        known = truths(arguments.toys, arguments.replicates, BenchFolder(STATE), lambda done: None)
+        result[kind] = _one_kind(config, known)
         write("flows", result, as_markdown(result), arguments.out)
 
 
@@ -50,19 +60,26 @@ def _before(out: Path) -> dict[str, Any]:
     return {}
 
 
-def _one_kind(config: Config, toys: list[str], replicates: int) -> dict[str, Any]:
-    jobs = [(name, SEED) for name in toys]
-    fits, health, seconds = train(config, jobs)
-    runs = []
-    for (name, seed), fit, how in zip(jobs, fits, health, strict=True):
-        runs.append({"toy": name, **how, **evaluate(fit, name, seed, replicates)})
-        print(config.dynamics.kind, runs[-1], flush=True)
-    timed = config.training.steps - min(500, config.training.steps)  # the first block compiles
+def _one_kind(config: Config, known: dict[str, Truth]) -> dict[str, Any]:
+    kind, steps = config.dynamics.kind, config.training.steps
+    prepared = [prepare(Preset(config, "ADE"), Job(name, SEED)) for name in known]
+    runs = together(prepared)
+    with Progressing() as progress:
+        progress.begin(kind, steps)
+        trained = train(runs, steps, BenchFolder(STATE / f"{kind}-{steps}"), progress)
+    rows = []
+    for index, each in enumerate(prepared):
+        name = each.job.set
+        window = Window.around(np.asarray(each.points))
+        row = scores(Ours(fit_of(each, trained.state, index), window), each.job, known[name])
+        z = {f"z_{how}": row[f"z_{DRAWS}_{how}"] for how in ("raw", "corrected")}
+        rows.append({"toy": name, **trained.health(index, runs.learner.patience), **row, **z})
+        print(kind, rows[-1], flush=True)
     return {
         "settings": config.to_dict(),
         "provenance": provenance(),
-        "milliseconds": 1e3 * seconds / max(timed, 1),
-        "runs": runs,
+        "milliseconds": 1e3 * (trained.seconds or 0.0) / steps,
+        "runs": rows,
     }
 
 

@@ -27,6 +27,7 @@ FLOORS = (
     ("runs", "saving"),
     ("report",),  # it reads run folders and fitted models, and never trains
     ("fitting",),
+    ("bench",),
     ("cli",),
 )
 HEIGHT = {room: height for height, floor in enumerate(FLOORS) for room in floor}

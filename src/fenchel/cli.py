@@ -12,6 +12,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from fenchel.bench import commands as bench
 from fenchel.errors import DivergenceError, FenchelError, InputError
 from fenchel.version import __version__
 
@@ -21,6 +22,7 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+app.add_typer(bench.app, name="bench")
 out = Console()
 err = Console(stderr=True)
 

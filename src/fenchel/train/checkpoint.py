@@ -20,7 +20,8 @@ KEPT = 2
 def save(folder: Path, state: TrainState) -> None:
     """Write the state as folder/ITERATION, and keep only the newest few."""
     table = to_table(state)
-    path = folder.resolve() / str(int(state.iteration))
+    iteration = int(np.max(state.iteration))  # of stacked runs all are at the same
+    path = folder.resolve() / str(iteration)
     with _orbax() as checkpointer:
         checkpointer.save(path, table, force=True)
     for old in _iterations(folder)[:-KEPT]:

@@ -1,0 +1,116 @@
+"""`fenchel bench ...`."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fenchel.errors import InputError
+
+app = typer.Typer(help="The paper's experiments; a run cut short goes on.", no_args_is_help=True)
+
+Out = Annotated[Path, typer.Option("--out", help="The folder; what is in it already is kept.")]
+Seeds = Annotated[str, typer.Option(help="Of data, nets and batches, as 1,2,3.")]
+Steps = Annotated[int | None, typer.Option(help="Iterations of every method, in place of its own.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")]
+
+
+@app.command()
+def toys(
+    out: Out,
+    methods: Annotated[
+        str, typer.Option(help="Which, as sm,nf,cd15,ade-paper,ade,flowjax.")
+    ] = "sm,nf,cd15,ade-paper,ade",
+    sets: Annotated[
+        str | None, typer.Option(help="Toys, as moons,Ring; the paper's fourteen by default.")
+    ] = None,
+    seeds: Seeds = "1,2,3",
+    steps: Steps = None,
+    replicates: Annotated[
+        int, typer.Option(help="Of truth against truth; fewer are quicker on a CPU.")
+    ] = 100,
+    as_json: Json = False,
+) -> None:
+    """The paper's Table 2: MMD, z-scores and log likelihood of every method on the toys."""
+    from fenchel.bench.folder import BenchFolder
+    from fenchel.bench.progress import Progressing
+    from fenchel.bench.toys import SETS, Settings, run
+
+    settings = Settings(_words(sets) if sets else SETS, _numbers(seeds, "seeds"), steps, replicates)
+    with Progressing(None if as_json else Console(stderr=True)) as progress:
+        results = run(list(_words(methods)), settings, BenchFolder(out), progress)
+    _show(results, as_json, out, "toys.md", _toy_summary)
+
+
+@app.command()
+def gaussian(
+    out: Out,
+    dims: Annotated[str, typer.Option(help="Dimensions, as 1,2,4.")] = "1,2,4,8,16,32,64,128",
+    methods: Annotated[
+        str, typer.Option(help="Which, as mle,cd15,ade-paper,ade.")
+    ] = "mle,cd15,ade-paper,ade",
+    seeds: Seeds = "1,2,3",
+    steps: Steps = None,
+    as_json: Json = False,
+) -> None:
+    """Recovering a Gaussian's mean and standard deviation, in more and more dimensions."""
+    from fenchel.bench.folder import BenchFolder
+    from fenchel.bench.gaussian import Settings, run
+    from fenchel.bench.progress import Progressing
+
+    settings = Settings(_numbers(seeds, "seeds"), steps)
+    with Progressing(None if as_json else Console(stderr=True)) as progress:
+        results = run(
+            list(_words(methods)),
+            list(_numbers(dims, "dimensions")),
+            settings,
+            BenchFolder(out),
+            progress,
+        )
+    _show(results, as_json, out, "gaussian.md", _gaussian_summary)
+
+
+def _show(results: dict[str, Any], as_json: bool, out: Path, file: str, summary) -> None:
+    if as_json:
+        typer.echo(json.dumps(results, indent=2))
+        return
+    console = Console()
+    console.print(summary(results))
+    console.print(f"Tables in [bold]{out / file}[/].", soft_wrap=True)
+
+
+def _toy_summary(results: dict[str, Any]) -> Table:
+    table = Table("method", "runs", "diverged", "z < 2 at n = 2,000", title="Table 2")
+    for name, method in results["methods"].items():
+        rows = method["runs"]
+        z = [row.get("z_2000_corrected", row["z_2000_raw"]) for row in rows]
+        under = sum(value is not None and value < 2 for value in z)
+        lost = sum(row["diverged"] for row in rows)
+        table.add_row(name, str(len(rows)), str(lost), f"{under} of {len(rows)}")
+    return table
+
+
+def _gaussian_summary(results: dict[str, Any]) -> Table:
+    table = Table("method", "dimension", "error of the mean", "of the sd", title="Recovery")
+    for row in results["rows"]:
+        errors = (f"{row[name]:.4f}" for name in ("mean_error", "sd_error"))
+        table.add_row(row["method"], str(row["dim"]), *errors)
+    return table
+
+
+def _words(text: str) -> tuple[str, ...]:
+    """Separated by commas or spaces."""
+    words = tuple(text.replace(",", " ").split())
+    if not words:
+        raise InputError("An empty list was given: name at least one.")
+    return words
+
+
+def _numbers(text: str, what: str) -> tuple[int, ...]:
+    words = _words(text)
+    if not all(word.isdigit() for word in words):
+        raise InputError(f"The {what} {text!r} are not whole numbers: write them as 1,2,3.")
+    return tuple(map(int, words))

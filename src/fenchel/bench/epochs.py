@@ -1,0 +1,79 @@
+"""The paper's protocol: after every epoch 1,000 samples against 1,000 held-out points.
+
+All runs are drawn from and judged at once, on the device. The smallest value of a run is what the
+paper prints; it is below zero for a perfect sampler, and says how often one looked.
+"""
+
+from typing import Any
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from fenchel.bench.jobs import Prepared
+from fenchel.bench.together import finite
+from fenchel.bench.truth import Truth
+from fenchel.data import TOYS
+from fenchel.evaluate.batched import mmds_squared
+from fenchel.samplers import Tuned
+from fenchel.shapes import Array, Key, Points, PyTree
+from fenchel.train import TrainState
+
+POINTS = 1_000
+TUNING_POINTS = 256
+HELD_OUT_SEED = 3_000_017  # far from the seeds that anybody trains with
+LOOK_PURPOSE = 6_113  # sets the draws apart from those of training
+
+
+class Looking:
+    """Records the MMD of every run; chains keep their step sizes from epoch to epoch."""
+
+    def __init__(self, prepared: list[Prepared], truths: dict[str, Truth]):
+        self._prepared = prepared
+        self._points = jnp.stack([each.points[:POINTS] for each in prepared])
+        self._gammas = np.array([truths[each.job.set].gamma for each in prepared])
+        self._held_out = np.stack([held_out(each) for each in prepared])
+
+    def __call__(self, state: TrainState) -> tuple[TrainState, dict[str, Any]]:
+        keys = _keys(state)
+        if isinstance(state.sampler, Tuned) and not jnp.any(state.sampler_state.log_factor):
+            settled = _settled(state, self._points[:, :TUNING_POINTS], keys)
+            state = state._replace(sampler_state=settled)
+        x, sampler_state = _draw(state, self._points, keys)
+        return state._replace(sampler_state=sampler_state), {"mmd": finite(self._mmds(x))}
+
+    def _mmds(self, x: Array) -> np.ndarray:
+        drawn = [each.standardiser.inverse(z) for each, z in zip(self._prepared, x, strict=True)]
+        return mmds_squared(np.stack(drawn), self._held_out, self._gammas)
+
+
+def held_out(prepared: Prepared) -> np.ndarray:
+    return TOYS[prepared.job.set].sample(POINTS, HELD_OUT_SEED + prepared.job.seed)
+
+
+@eqx.filter_jit
+def _keys(state: TrainState) -> Key:
+    def one(key: Key, iteration: Array) -> Key:
+        return jax.random.fold_in(jax.random.fold_in(key, LOOK_PURPOSE), iteration)
+
+    return jax.vmap(one)(state.key, state.iteration)
+
+
+@eqx.filter_jit
+def _draw(state: TrainState, points: Array, keys: Key) -> tuple[Array, PyTree]:
+    def one(state: TrainState, points: Points, key: Key) -> tuple[Points, PyTree]:
+        f, sampler = state.averaged()
+        particles, sampler_state = sampler.draw(f, points, state.sampler_state, key)
+        return particles.x, sampler_state
+
+    return eqx.filter_vmap(one)(state, points, keys)
+
+
+@eqx.filter_jit
+def _settled(state: TrainState, points: Array, keys: Key) -> PyTree:
+    def one(state: TrainState, points: Points, key: Key) -> PyTree:
+        f, sampler = state.averaged()
+        return sampler.settled(f, points, state.sampler_state, key)  # type: ignore[attr-defined]
+
+    return eqx.filter_vmap(one)(state, points, keys)

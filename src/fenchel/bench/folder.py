@@ -1,0 +1,51 @@
+"""A benchmark's folder: the settings it was begun with, and all that is known so far."""
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fenchel.errors import InputError
+from fenchel.files import replace_text
+from fenchel.runs import require_same
+
+
+@dataclass(frozen=True)
+class BenchFolder:
+    """Named JSON files, each whole or not there."""
+
+    path: Path
+
+    def claim(self, name: str, settings: dict[str, Any]) -> None:
+        """Begin with these settings, or go on with the same."""
+        settings = json.loads(json.dumps(settings))
+        before = self.read(name)
+        if before is None:
+            self.write(name, settings)
+        else:
+            require_same(before, settings, self.path)
+
+    def read(self, name: str) -> Any:
+        """What was written under that name; None if nothing."""
+        file = self.path / f"{name}.json"
+        if not file.is_file():
+            return None
+        try:
+            return json.loads(file.read_text(encoding="utf-8"))
+        except ValueError as error:
+            raise InputError(f"{file} is damaged ({error}): remove it, and run again.") from None
+
+    def write(self, name: str, value: Any) -> None:
+        text = json.dumps(value, indent=1, allow_nan=False)
+        self.write_text(f"{name}.json", text + "\n")
+
+    def write_text(self, name: str, text: str) -> None:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{self.path} cannot be made: {error.strerror}.") from None
+        replace_text(self.path / name, text)
+
+    def within(self, name: str) -> "BenchFolder":
+        """The part of a method."""
+        return BenchFolder(self.path / name)

@@ -1,0 +1,87 @@
+"""What is said of a model after its last iteration: MMD, z-scores and log likelihood."""
+
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from fenchel.bench.integral import Window, log_density, log_partition
+from fenchel.bench.jobs import Job
+from fenchel.bench.together import finite
+from fenchel.bench.truth import SIZES, Truth
+from fenchel.data import TOYS
+from fenchel.evaluate.batched import mmds_squared
+from fenchel.result import Fit
+
+PAPER_SIZE = 1_000  # points, of the paper's MMD
+FRESH = 10_000
+FRESH_SEED, DRAW_SEED = 1_000_003, 2_000_003  # far from the seeds that anybody trains with
+
+
+class Contestant(Protocol):
+    """A model in the plane, whoever fitted it."""
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """Of samples: raw, and corrected where the weights are exact."""
+
+    def sample(self, kind: str, n: int, seed: int) -> np.ndarray: ...
+
+    def log_density(self, x: np.ndarray) -> np.ndarray: ...
+
+    def remarks(self) -> dict[str, Any]:
+        """What else there is to say, by name."""
+
+
+class Ours(NamedTuple):
+    """A model of this library, normalised on a grid."""
+
+    fit: Fit
+    window: Window
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        return ("raw", "corrected") if self.fit.sampler.exact else ("raw",)
+
+    def sample(self, kind: str, n: int, seed: int) -> np.ndarray:
+        return self.fit.sample(n, seed=seed, corrected=kind == "corrected")
+
+    def log_density(self, x: np.ndarray) -> np.ndarray:
+        return log_density(self.fit, x, self.window)
+
+    def remarks(self) -> dict[str, Any]:
+        """By importance sampling too, where that can be: the two normalisers check each other."""
+        if not self.fit.sampler.exact:
+            return {"ess": None, "log_partition_gap": None}
+        weighted = self.fit.log_partition()
+        gap = log_partition(self.fit, self.window) - weighted.estimate
+        names = ("ess", "log_partition_gap")
+        return dict(zip(names, finite([weighted.ess, gap]), strict=True))
+
+
+def scores(model: Contestant, job: Job, truth: Truth) -> dict[str, Any]:
+    """One row of the results."""
+    toy = TOYS[job.set]
+    fresh = toy.sample(FRESH, FRESH_SEED + job.seed)
+    row: dict[str, Any] = {"set": job.set, "seed": job.seed, **model.remarks()}
+    for kind in model.kinds:
+        drawn = model.sample(kind, max(SIZES), DRAW_SEED + job.seed)
+        row |= {f"{name}_{kind}": value for name, value in _mmd(drawn, job, truth).items()}
+    likelihood = float(np.mean(model.log_density(fresh)))
+    true = None if toy.log_density is None else float(np.mean(toy.log_density(fresh)))
+    (row["log_likelihood"],) = finite([likelihood])
+    row["true_log_likelihood"] = true
+    return row
+
+
+def _mmd(drawn: np.ndarray, job: Job, truth: Truth) -> dict[str, float | None]:
+    """At the paper's size the value, at ours the z-scores."""
+    # Other points than those of the likelihood: no score should hang on one sample of the truth.
+    true = TOYS[job.set].sample(max(SIZES), FRESH_SEED + 1_000_000 + job.seed)
+    values = {n: _value(drawn[:n], true[:n], truth.gamma) for n in (PAPER_SIZE, *SIZES)}
+    z = {f"z_{n}": truth.nulls[n].z(values[n]) for n in SIZES}
+    everything = {"mmd": values[PAPER_SIZE], **z}
+    return dict(zip(everything, finite(list(everything.values())), strict=True))
+
+
+def _value(x: np.ndarray, y: np.ndarray, gamma: float) -> float:
+    return float(mmds_squared(x[None], y[None], np.array([gamma]))[0])

@@ -1,0 +1,183 @@
+"""The toys' results for people: the paper's table with ours beside it, then every detail."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fenchel.bench.markdown import number, table
+from fenchel.bench.paper import TABLE_2
+from fenchel.bench.presets import PRESETS
+from fenchel.bench.provenance import in_words
+from fenchel.bench.truth import SIZES
+
+Rows = list[dict[str, Any]]
+
+INTRODUCTION = """\
+MMD is the unbiased squared one, times 1e3, with the paper's kernel. A perfect sampler's is negative
+half of the time, with a spread of about 0.7 at n = 1,000; the smallest of a hundred, which is what
+the paper prints, is then about -1. The z-score compares the last model's MMD on fresh points with
+truth against truth: below 2 the samples cannot be told from the data, and a perfect sampler is
+above 2 about once in 20. Log likelihoods are of fresh data, in nats in the data's units; those of
+models without a base measure are taken within a window around the data. Everything is the median
+over seeds, with a dash where one of them has no finite value."""
+
+
+def as_markdown(results: dict[str, Any]) -> str:
+    settings, methods = results["settings"], results["methods"]
+    seeds = ", ".join(map(str, settings["seeds"]))
+    parts = [
+        "# The paper's Table 2",
+        f"{len(settings['sets'])} sets, seeds {seeds}. {INTRODUCTION}",
+        _overview(methods),
+        "## Best epoch: MMD × 1e3 at n = 1,000\n\nThe paper's figures, and ours by its protocol.",
+        _beside_paper(settings["sets"], methods),
+        "## Last model: z-score of the MMD\n\nCorrected samples where the weights are exact, "
+        "else the raw ones; at " + " and ".join(f"n = {n:,}" for n in SIZES) + ".",
+        _side_by_side(settings["sets"], methods, _z_cell),
+        "## Held-out log likelihood",
+        _side_by_side(settings["sets"], methods, _likelihood_cell, {"true density": _true_cell}),
+        *[_details(name, settings["sets"], method) for name, method in methods.items()],
+        "Made by `fenchel bench toys`.",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _overview(methods: dict[str, Any]) -> str:
+    header = ["method", "runs", "diverged", *(f"z < 2, n = {n:,}" for n in SIZES)]
+    header += ["parameters", "iterations", "seconds, all runs", "seconds a run"]
+    lines = []
+    for name, method in methods.items():
+        rows = method["runs"]
+        under = [sum(_below_two(_best_z(row, n)) for row in rows) for n in SIZES]
+        whole, each = _seconds(method)
+        lines.append(
+            [
+                f"`{name}`",
+                str(len(rows)),
+                str(sum(row["diverged"] for row in rows)),
+                *(f"{count} of {len(rows)}" for count in under),
+                f"{method['parameters']:,}",
+                _iterations(method),
+                number(whole, 0),
+                number(each, 1),
+            ]
+        )
+    return table(header, lines)
+
+
+def _iterations(method: dict[str, Any]) -> str:
+    if method["settings"] is None:
+        return f"{np.median([row['epochs'] for row in method['runs']]):.0f} epochs"
+    return f"{method['settings']['training']['steps']:,}"
+
+
+def _seconds(method: dict[str, Any]) -> tuple[float | None, float | None]:
+    """Of training after compilation: of all runs, which go at once, and their number's share."""
+    if "seconds" not in method:  # one after the other
+        seconds = [row["seconds"] for row in method["runs"]]
+        return sum(seconds), float(np.mean(seconds))
+    whole = method["seconds"]
+    return whole, None if whole is None else whole / method["jobs"]
+
+
+def _beside_paper(sets: list[str], methods: dict[str, Any]) -> str:
+    columns: dict[str, Callable[[str], str]] = {}
+    for name, method in methods.items():
+        if name not in PRESETS:
+            continue  # it cannot be looked at from epoch to epoch
+        column = PRESETS[name].column
+        columns[f"{column}, paper"] = lambda name, column=column: number(  # type: ignore[misc]
+            TABLE_2.get(name, {}).get(column), 2
+        )
+        rows = method["runs"]
+        columns[f"`{name}`"] = lambda name, rows=rows: _thousandfold(  # type: ignore[misc]
+            _median(rows, name, "best_epoch_mmd")
+        )
+    lines = [[name, *(cell(name) for cell in columns.values())] for name in sets]
+    return table(["data", *columns], lines)
+
+
+def _side_by_side(
+    sets: list[str],
+    methods: dict[str, Any],
+    cell: Callable[[Rows], str],
+    last: dict[str, Callable[[Rows], str]] | None = None,
+) -> str:
+    last = last or {}
+    first = next(iter(methods.values()))["runs"]
+    lines = [
+        [
+            name,
+            *(cell(_of(method["runs"], name)) for method in methods.values()),
+            *(extra(_of(first, name)) for extra in last.values()),
+        ]
+        for name in sets
+    ]
+    return table(["data", *(f"`{name}`" for name in methods), *last], lines)
+
+
+def _details(name: str, sets: list[str], method: dict[str, Any]) -> str:
+    rows = method["runs"]
+    columns = {"MMD, last": "mmd_raw", "corrected": "mmd_corrected"}
+    z = {f"z, {n:,}": f"z_{n}_raw" for n in SIZES}
+    z |= {f"z, {n:,}, corrected": f"z_{n}_corrected" for n in SIZES}
+    header = ["data", "MMD, best", *columns, *z, "log likelihood", "true", "log Z: grid - weights"]
+    lines = [
+        [
+            each,
+            _thousandfold(_median(rows, each, "best_epoch_mmd")),
+            *(_thousandfold(_median(rows, each, key)) for key in columns.values()),
+            *(number(_median(rows, each, key), 2) for key in z.values()),
+            number(_median(rows, each, "log_likelihood"), 4),
+            number(_median(rows, each, "true_log_likelihood"), 4),
+            number(_median(rows, each, "log_partition_gap"), 4),
+            f"{sum(row['diverged'] for row in _of(rows, each))} of {len(_of(rows, each))}",
+            str(sum(row.get("dropped_steps", 0) for row in _of(rows, each))),
+        ]
+        for each in sets
+    ]
+    about = f"{in_words(method['provenance'])}."
+    header += ["diverged", "dropped steps"]
+    return f"## `{name}`\n\n{about[0].upper()}{about[1:]}\n\n{table(header, lines)}"
+
+
+def _z_cell(rows: Rows) -> str:
+    medians = [_median_of([_best_z(row, n) for row in rows]) for n in SIZES]
+    return " / ".join(number(value, 2) for value in medians)
+
+
+def _likelihood_cell(rows: Rows) -> str:
+    return number(_median_of([row["log_likelihood"] for row in rows]), 4)
+
+
+def _true_cell(rows: Rows) -> str:
+    return number(_median_of([row["true_log_likelihood"] for row in rows]), 4)
+
+
+def _best_z(row: dict[str, Any], n: int) -> float | None:
+    """Of what the method hands out: corrected samples where it has them."""
+    return row.get(f"z_{n}_corrected", row[f"z_{n}_raw"])
+
+
+def _below_two(z: float | None) -> bool:
+    return z is not None and z < 2
+
+
+def _of(rows: Rows, name: str) -> Rows:
+    return [row for row in rows if row["set"] == name]
+
+
+def _median(rows: Rows, name: str, key: str) -> float | None:
+    return _median_of([row.get(key) for row in _of(rows, name)])
+
+
+def _median_of(values: list[float | None]) -> float | None:
+    """None if any is: a median without the failures would flatter."""
+    if not values or any(value is None for value in values):
+        return None
+    return float(np.median(np.array(values, float)))
+
+
+def _thousandfold(value: float | None) -> str:
+    return number(None if value is None else 1e3 * value, 2)
