@@ -26,7 +26,13 @@ from fenchel.dynamics.nets import (
     ScoreForce,
     ScoreScale,
 )
-from fenchel.dynamics.particle import AbstractDynamics, Particle, kinetic_energy, particle_at
+from fenchel.dynamics.particle import (
+    AbstractDynamics,
+    Particle,
+    acceptance,
+    kinetic_energy,
+    particle_at,
+)
 from fenchel.dynamics.probes import AbstractProbes, Basis, Rademacher, trace
 from fenchel.dynamics.radius import AbstractRadius, Given, PowerIteration
 from fenchel.dynamics.recipes import (
@@ -91,6 +97,7 @@ __all__ = [
     "Solve",
     "TaylorLogDet",
     "Undone",
+    "acceptance",
     "adaptive",
     "along_score",
     "continuous",

@@ -64,6 +64,11 @@ def particle_at(f: Potential, x: Point, v: Momentum, log_q: Scalar) -> Particle:
     return Particle(x, v, value, score, jnp.asarray(log_q, value.dtype), zero, zero, zero, zero)
 
 
+def acceptance(particles: Particle) -> Scalar:
+    """Of a batch: what part of its Metropolis proposals was taken; NaN where there were none."""
+    return jnp.sum(particles.accepted) / jnp.sum(particles.proposed)
+
+
 def kinetic_energy(v: Momentum, precision: Array | float) -> Scalar:
     """-log N(v; 0, I/λ).
 

@@ -21,6 +21,7 @@ from fenchel.estimators.estimator import (
     Negatives,
     contrast,
 )
+from fenchel.estimators.lag import energy_lag, weight_lag
 from fenchel.estimators.measure import (
     MOST_NODES,
     AbstractMeasure,
@@ -97,6 +98,7 @@ __all__ = [
     "anchor",
     "contrast",
     "effective_sample_size",
+    "energy_lag",
     "flips",
     "gradient_penalty",
     "log_likelihood",
@@ -105,4 +107,5 @@ __all__ = [
     "panelled",
     "pseudo_likelihood",
     "strip_edges",
+    "weight_lag",
 ]

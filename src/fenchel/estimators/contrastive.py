@@ -9,7 +9,9 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fenchel.dynamics import acceptance
 from fenchel.estimators.estimator import AbstractEstimator, Estimate, Negatives, contrast
+from fenchel.estimators.lag import energy_lag
 from fenchel.samplers import AbstractSampler, Truncated
 from fenchel.shapes import Key, Points, Potential, PyTree
 
@@ -30,12 +32,10 @@ class ContrastiveDivergence(AbstractEstimator):
     def estimate(self, f: Potential, batch: Points, memory: PyTree, key: Key) -> Estimate:
         particles, memory = Truncated().draw(self.chains, f, batch, memory, key)
         loss = -contrast(f, batch, Negatives.equal(particles.x))
-        energies = jax.vmap(f)(batch)
         if self.energy_penalty:
+            energies = jax.vmap(f)(batch)
             loss += self.energy_penalty * (jnp.mean(energies**2) + jnp.mean(particles.f**2))
-        lag = jnp.abs(jnp.mean(energies) - jnp.mean(particles.f))
-        acceptance = jnp.sum(particles.accepted) / jnp.sum(particles.proposed)
-        return Estimate(loss, memory, lag, acceptance)
+        return Estimate(loss, memory, energy_lag(f, batch, particles), acceptance(particles))
 
     def dual(self, f: Potential, batch: Points, memory: PyTree, key: Key) -> Negatives:
         """Where the chains are after their steps."""

@@ -9,7 +9,14 @@ import jax.numpy as jnp
 import paramax
 from jax import lax
 
-from fenchel.dynamics import AbstractDynamics, CentredNormal, Particle, particle_at, scaled
+from fenchel.dynamics import (
+    AbstractDynamics,
+    CentredNormal,
+    Particle,
+    acceptance,
+    particle_at,
+    scaled,
+)
 from fenchel.errors import InputError
 from fenchel.samplers.embedding import AbstractSampler
 from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree, Scalar
@@ -114,9 +121,8 @@ class Tuned(AbstractSampler):
     ) -> tuple[Particle, TunedState]:
         sampler = scaled(self.sampler, jnp.exp(state.log_factor))
         particles, inner = sampler.draw(f, points, state.inner, key)
-        proposed = jnp.sum(particles.proposed)
-        acceptance = jnp.sum(particles.accepted) / jnp.maximum(proposed, 1)
-        move = jnp.where(proposed > 0, speed * (acceptance - self.target), 0.0)
+        accepted = acceptance(particles)
+        move = jnp.where(jnp.isnan(accepted), 0.0, speed * (accepted - self.target))
         # Up to a thousandfold either way: farther off something else is wrong.
         log_factor = jnp.clip(state.log_factor + move, -7.0, 7.0)
         return particles, TunedState(inner, log_factor.astype(state.log_factor.dtype))

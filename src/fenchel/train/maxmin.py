@@ -12,7 +12,7 @@ import optax
 import paramax
 from jax import lax
 
-from fenchel.dynamics import Particle, shortened
+from fenchel.dynamics import Particle, acceptance, shortened
 from fenchel.errors import InputError
 from fenchel.estimators import (
     AbstractBound,
@@ -20,9 +20,11 @@ from fenchel.estimators import (
     WeightedBound,
     anchor,
     effective_sample_size,
+    energy_lag,
     gradient_penalty,
     log_likelihood,
     log_mean_exp,
+    weight_lag,
 )
 from fenchel.parameters import definite, learnt, split
 from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
@@ -31,7 +33,7 @@ from fenchel.starts import AbstractDensityStart
 from fenchel.train.guard import Guard, Outcome, keep_if
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
-from fenchel.train.wait import Wait, energy_lag, weight_lag
+from fenchel.train.wait import Wait
 
 
 class Health(NamedTuple):
@@ -247,7 +249,7 @@ def _part(sampler: PyTree) -> PyTree:
 def _info(
     state: TrainState, health: Health, outcome: Outcome, sampler: Outcome, strain: Scalar
 ) -> Info:
-    particles, log_w = health.particles, health.particles.log_weight
+    log_w = health.particles.log_weight
     return Info(
         loss=health.loss,
         log_likelihood=health.log_likelihood,
@@ -260,7 +262,7 @@ def _info(
         sampler_rate=state.sampler_guard.rate,
         lag=health.lag,
         trust=health.trust,
-        acceptance=jnp.sum(particles.accepted) / jnp.sum(particles.proposed),
+        acceptance=acceptance(health.particles),
         strain=strain,
         shortened=(strain >= 1).astype(jnp.int32),
         dropped_potential=outcome.dropped.astype(jnp.int32),

@@ -7,12 +7,8 @@ the batch sees it. The potential's steps shrink as the lag grows, so the sampler
 """
 
 import equinox as eqx
-import jax
-import jax.numpy as jnp
 
-from fenchel.dynamics import Particle
-from fenchel.estimators import log_mean_exp
-from fenchel.shapes import Points, Potential, Scalar
+from fenchel.shapes import Scalar
 
 
 class Wait(eqx.Module):
@@ -27,13 +23,3 @@ class Wait(eqx.Module):
     def trust(self, lag: Scalar, dim: int) -> Scalar:
         """The factor on f's step, in (0, 1]."""
         return 1 / (1 + (lag / (self.nats + self.per_dimension * dim)) ** 2)
-
-
-def weight_lag(particles: Particle) -> Scalar:
-    """For samplers with an exact density: how far apart the two bounds on log Z are."""
-    return log_mean_exp(particles.log_weight) - jnp.mean(particles.log_weight)
-
-
-def energy_lag(f: Potential, data: Points, particles: Particle) -> Scalar:
-    """For the others: how far apart data and draws are in mean f, which a good sampler equals."""
-    return jnp.abs(jnp.mean(jax.vmap(f)(data)) - jnp.mean(particles.f))
