@@ -55,7 +55,6 @@ from fenchel.estimators import (  # noqa: E402
     NoiseContrastive,
     Quadrature,
     ScoreMatching,
-    all_states,
     flips,
     overlapping_strips,
     panelled,
@@ -68,6 +67,7 @@ from fenchel.report.style import new_figure  # noqa: E402
 from fenchel.samplers import Embedding, Persistent  # noqa: E402
 from fenchel.shapes import Array, Key, Points, Potential, Scalar  # noqa: E402
 from fenchel.starts import Empirical  # noqa: E402
+from fenchel.states import all_states  # noqa: E402
 
 SEED = 11
 NEWTON = 20  # steps

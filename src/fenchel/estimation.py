@@ -21,7 +21,6 @@ from fenchel.dynamics import (
 )
 from fenchel.errors import InputError
 from fenchel.estimators import (
-    MOST_NODES,
     AbstractEstimator,
     AbstractKernel,
     AbstractMeasure,
@@ -54,6 +53,7 @@ from fenchel.potentials import RestrictedBoltzmann, SelfNormalised, Within
 from fenchel.samplers import AbstractSampler, Embedding, Ensemble, Persistent, Tuned
 from fenchel.shapes import Key, Potential
 from fenchel.starts import Empirical, Replay
+from fenchel.states import MOST_STATES
 
 SWEEPS = 100  # of a Gibbs sampler, for one draw from a fitted model
 TRAJECTORIES = 60  # of Hamiltonian Monte Carlo, likewise, of
@@ -234,7 +234,7 @@ def whole_measure(dim: int, potential: Potential, domain: Domain) -> AbstractMea
     """A measure for integrals over all columns at once, where that can be done."""
     values = states_of(potential)
     if values is not None:
-        return Counting(values) if len(values) ** dim <= MOST_NODES else None
+        return Counting(values) if len(values) ** dim <= MOST_STATES else None
     return Quadrature(FINE, domain) if dim <= GRID_COLUMNS else None
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy import stats
 
 from fenchel.dynamics import Gibbs, HiddenGibbs, Repeat, particle_at
-from fenchel.estimators import all_states
 from fenchel.potentials import Ising, Potts, RestrictedBoltzmann
+from fenchel.states import all_states
 
 KEY = jax.random.key(4)
 

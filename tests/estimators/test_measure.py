@@ -12,10 +12,10 @@ from fenchel.estimators import (
     Domain,
     MaximumLikelihood,
     Quadrature,
-    all_states,
     pseudo_likelihood,
 )
 from fenchel.potentials import FullGaussian
+from fenchel.states import all_states
 
 pytestmark = pytest.mark.usefixtures("x64")
 

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fenchel.errors import InputError
-from fenchel.estimators import all_states
 from fenchel.potentials import Ising, Potts, RestrictedBoltzmann, SelfNormalised, Within, graphs
+from fenchel.states import all_states
 
 KEY = jax.random.key(4)
 

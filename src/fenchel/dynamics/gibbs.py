@@ -1,17 +1,15 @@
 """Gibbs samplers for discrete variables: kernels that leave exp f invariant, without momenta."""
 
-from collections.abc import Sequence
-from itertools import product
 from typing import Any
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
 from jax import lax
 
 from fenchel.dynamics.particle import AbstractDynamics, Particle
 from fenchel.shapes import Array, Key, Point, Potential
+from fenchel.states import all_states, by_size, replaced
 
 
 class Gibbs(AbstractDynamics):
@@ -32,23 +30,18 @@ class Gibbs(AbstractDynamics):
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         x = particle.x
-        for index, blocks in enumerate(self._by_size(x.size)):
+        each_alone = tuple((index,) for index in range(x.size))
+        for index, blocks in enumerate(by_size(self.blocks or each_alone)):
             keys = jax.random.split(jax.random.fold_in(key, index), len(blocks))
-            states = jnp.asarray(list(product(self.values, repeat=blocks.shape[1])), x.dtype)
-            x = _sweep(f, x, jnp.asarray(blocks), states, keys)
+            states = jnp.asarray(all_states(self.values, blocks.shape[1]), x.dtype)
+            x = _sweep(f, x, blocks, states, keys)
         return particle.moved(f, x, jnp.zeros_like(particle.f))
-
-    def _by_size(self, dim: int) -> list[np.ndarray]:
-        """Blocks of one size are one scan."""
-        blocks: Sequence[Sequence[int]] = self.blocks or [(index,) for index in range(dim)]
-        sizes = sorted({len(block) for block in blocks})
-        return [np.array([block for block in blocks if len(block) == size]) for size in sizes]
 
 
 def _sweep(f: Potential, x: Point, blocks: Array, states: Array, keys: Array) -> Point:
     def draw(x: Point, inputs: tuple[Array, Key]) -> tuple[Point, None]:
         block, key = inputs
-        candidates = jax.vmap(lambda state: x.at[block].set(state))(states)
+        candidates = replaced(x, block, states)
         chosen = jax.random.categorical(key, jax.vmap(f)(candidates))
         return candidates[chosen], None
 

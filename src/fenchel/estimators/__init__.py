@@ -23,12 +23,10 @@ from fenchel.estimators.estimator import (
 )
 from fenchel.estimators.lag import energy_lag, weight_lag
 from fenchel.estimators.measure import (
-    MOST_NODES,
     AbstractMeasure,
     Counting,
     Nodes,
     Quadrature,
-    all_states,
     panelled,
 )
 from fenchel.estimators.noise_contrastive import (
@@ -61,7 +59,6 @@ from fenchel.estimators.stein import (
 )
 
 __all__ = [
-    "MOST_NODES",
     "AbstractBound",
     "AbstractConnections",
     "AbstractEstimator",
@@ -94,7 +91,6 @@ __all__ = [
     "ScoreMatching",
     "SteinVariational",
     "WeightedBound",
-    "all_states",
     "anchor",
     "contrast",
     "effective_sample_size",

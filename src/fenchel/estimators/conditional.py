@@ -16,6 +16,7 @@ from fenchel.errors import InputError
 from fenchel.estimators.estimator import AbstractLoss, Negatives
 from fenchel.estimators.measure import AbstractMeasure, Nodes, Quadrature
 from fenchel.shapes import Array, Key, Point, Points, Potential, Scalar
+from fenchel.states import by_size
 
 Blocks = tuple[tuple[int, ...], ...]
 
@@ -54,7 +55,7 @@ class CompositeLikelihood(AbstractLoss):
             return self.measure.nodes(f, x, block).log_integral(f) - f(x)
 
         return sum(
-            (jnp.sum(jax.vmap(surprise)(blocks)) for blocks in _by_size(self.blocks)),
+            (jnp.sum(jax.vmap(surprise)(blocks)) for blocks in by_size(self.blocks)),
             jnp.zeros((), x.dtype),
         )
 
@@ -67,7 +68,7 @@ class CompositeLikelihood(AbstractLoss):
 
         parts = [
             jax.vmap(jax.vmap(outcomes, (None, 0)), (0, None))(batch, blocks)
-            for blocks in _by_size(self.blocks)
+            for blocks in by_size(self.blocks)
         ]
         x = jnp.concatenate([part.x.reshape(-1, batch.shape[1]) for part in parts])
         weight = jnp.concatenate([part.weight.ravel() for part in parts])
@@ -100,9 +101,3 @@ class MaximumLikelihood(AbstractLoss):
 
     def _nodes(self, f: Potential, dim: int) -> Nodes:
         return self.measure.nodes(f, jnp.zeros(dim), jnp.arange(dim))
-
-
-def _by_size(blocks: Blocks) -> list[Array]:
-    """The blocks of each size as the rows of an array."""
-    sizes = sorted({len(block) for block in blocks})
-    return [jnp.array([block for block in blocks if len(block) == size]) for size in sizes]

@@ -7,7 +7,6 @@ logsumexp, whatever the coordinates are.
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from itertools import product
 from typing import NamedTuple
 
 import equinox as eqx
@@ -17,11 +16,10 @@ import numpy as np
 from jax import lax
 from numpy.typing import ArrayLike
 
-from fenchel.errors import InputError
 from fenchel.estimators.domain import Domain
 from fenchel.shapes import Array, Point, Points, Potential, Scalar
+from fenchel.states import all_states, replaced
 
-MOST_NODES = 2**20  # of a block, before memory and patience end
 CHUNK = 2**16  # nodes at a time
 
 
@@ -64,7 +62,7 @@ class Counting(AbstractMeasure):
 
     def nodes(self, f: Potential, x: Point, block: Array) -> Nodes:
         states = jnp.asarray(all_states(self.values, block.size), x.dtype)
-        points = jax.vmap(lambda state: x.at[block].set(state))(states)
+        points = replaced(x, block, states)
         return Nodes(points, jnp.zeros(points.shape[0], x.dtype))
 
 
@@ -97,7 +95,7 @@ class Quadrature(AbstractMeasure):
         middle, half = (low + high) / 2, (high - low) / 2
         axes = middle[:, None] + half[:, None] * unit[None]
         logs = jnp.log(half)[:, None] + jnp.log(weight)[None]
-        points = jax.vmap(lambda values: x.at[block].set(values))(_tensor(axes))
+        points = replaced(x, block, _tensor(axes))
         return Nodes(points, jnp.sum(_tensor(logs), axis=-1))
 
     def fall(self, f: Potential, dim: int) -> Scalar:
@@ -125,7 +123,7 @@ class Quadrature(AbstractMeasure):
             low, high = ends
             unit = jnp.linspace(0, 1, self.looks, dtype=x.dtype)
             axes = low[:, None] + (high - low)[:, None] * unit[None]
-            points = jax.vmap(lambda values: x.at[block].set(values))(_tensor(axes))
+            points = replaced(x, block, _tensor(axes))
             values = jax.vmap(f)(points).reshape((self.looks,) * block.size)
             alive = values > jnp.max(values) - self.depth
             return _refitted(alive, axes, floor, ceiling)
@@ -167,14 +165,3 @@ def _tensor(axes: Array) -> Array:
     """Every combination of one entry from each row, one combination a row."""
     grids = jnp.meshgrid(*axes, indexing="ij")
     return jnp.stack([grid.ravel() for grid in grids], axis=-1)
-
-
-def all_states(values: tuple[float, ...], size: int) -> np.ndarray:
-    """Every state of `size` coordinates, one a row."""
-    count = float(len(values)) ** size
-    if count > MOST_NODES:
-        raise InputError(
-            f"{len(values)} values in {size} coordinates at once are {count:.0e} states: take "
-            "smaller blocks (up to 20 coordinates of two values can be summed)."
-        )
-    return np.array(list(product(values, repeat=size)))
