@@ -142,9 +142,7 @@ def panelled(edges: Sequence[ArrayLike], count: int) -> Nodes:
         middle, half = (along[1:] + along[:-1]) / 2, np.diff(along) / 2
         axes.append((middle[:, None] + half[:, None] * unit).ravel())
         logs.append(np.log(half[:, None] * weight).ravel())
-    points = np.stack([grid.ravel() for grid in np.meshgrid(*axes, indexing="ij")], axis=-1)
-    weights = sum(grid.ravel() for grid in np.meshgrid(*logs, indexing="ij"))
-    return Nodes(jnp.asarray(points, float), jnp.asarray(weights, float))
+    return Nodes(_tensor(axes), jnp.sum(_tensor(logs), axis=-1))
 
 
 def _refitted(alive: Array, axes: Array, floor: Array, ceiling: Array) -> tuple[Array, Array]:
@@ -161,7 +159,7 @@ def _refitted(alive: Array, axes: Array, floor: Array, ceiling: Array) -> tuple[
     return jnp.maximum(jnp.stack(lows), floor), jnp.minimum(jnp.stack(highs), ceiling)
 
 
-def _tensor(axes: Array) -> Array:
-    """Every combination of one entry from each row, one combination a row."""
+def _tensor(axes: Array | Sequence[ArrayLike]) -> Array:
+    """Every combination of one entry from each axis, one combination a row."""
     grids = jnp.meshgrid(*axes, indexing="ij")
     return jnp.stack([grid.ravel() for grid in grids], axis=-1)
