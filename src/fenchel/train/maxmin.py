@@ -30,7 +30,7 @@ from fenchel.parameters import definite, learnt, split
 from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
-from fenchel.train.guard import Guard, Outcome, keep_if
+from fenchel.train.guard import Guard, Outcome
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait
@@ -129,14 +129,7 @@ class MaxMin(AbstractLearner):
         state, sampler_outcomes = self._learn_sampler(state, batches[:-1], sampler_key)
         state, outcome, health = self._learn_potential(state, batches[-1], potential_key)
         strain = jnp.max(health.particles.strain)
-        state = self._relieve(state, strain >= 1)
-        good = ~outcome.dropped
-        moved = optax.incremental_update(
-            learnt((state.potential, state.sampler)), state.averages, 1 - self.decay
-        )
-        state = state._replace(
-            averages=keep_if(good, moved, state.averages), iteration=state.iteration + 1
-        )
+        state = self._relieve(state, strain >= 1).advanced(~outcome.dropped, self.decay)
         return state, _info(state, health, outcome, sampler_outcomes, strain)
 
     def _relieve(self, state: TrainState, strained: Array) -> TrainState:

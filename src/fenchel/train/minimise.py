@@ -76,18 +76,12 @@ class Minimise(AbstractLearner):
             state.potential_memory,
             trust,
         )
-        potential = eqx.combine(params, static)
         good = ~outcome.dropped
-        moved = optax.incremental_update(
-            learnt((potential, state.sampler)), state.averages, 1 - self.decay
-        )
         state = state._replace(
-            potential=potential,
+            potential=eqx.combine(params, static),
             potential_memory=memory,
             estimator_state=keep_if(good, estimate.memory, state.estimator_state),
             potential_guard=guard,
-            averages=keep_if(good, moved, state.averages),
-            iteration=state.iteration + 1,
-        )
+        ).advanced(good, self.decay)
         info = Info.of_loss(value, outcome, guard, estimate.lag, trust, estimate.acceptance)
         return state, info

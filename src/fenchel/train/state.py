@@ -4,11 +4,12 @@ from typing import NamedTuple
 
 import equinox as eqx
 import jax.numpy as jnp
+import optax
 
-from fenchel.parameters import split
+from fenchel.parameters import learnt, split
 from fenchel.samplers import AbstractSampler
 from fenchel.shapes import Array, Key, PyTree, Scalar
-from fenchel.train.guard import GuardState, Outcome
+from fenchel.train.guard import GuardState, Outcome, keep_if
 
 
 class TrainState(NamedTuple):
@@ -30,6 +31,13 @@ class TrainState(NamedTuple):
         """The potential and the sampler at their moving averages: what a run hands out."""
         _, static = split((self.potential, self.sampler))
         return eqx.combine(self.averages, static)
+
+    def advanced(self, good: Array, decay: float) -> "TrainState":
+        """One iteration on; the averages follow if f's step was good."""
+        now = learnt((self.potential, self.sampler))
+        moved = optax.incremental_update(now, self.averages, 1 - decay)
+        averages = keep_if(good, moved, self.averages)
+        return self._replace(averages=averages, iteration=self.iteration + 1)
 
 
 class Info(NamedTuple):
