@@ -33,7 +33,7 @@ import paramax  # noqa: E402
 from jax import lax  # noqa: E402
 from jax.flatten_util import ravel_pytree  # noqa: E402
 
-from benchmarks.record import RESULTS, provenance, write  # noqa: E402
+from benchmarks.record import RESULTS, provenance, versions, write  # noqa: E402
 from fenchel.dynamics import CentredNormal, Gibbs, Options, Rademacher, Repeat, hmc  # noqa: E402
 from fenchel.estimators import (  # noqa: E402
     AbstractEstimator,
@@ -328,7 +328,6 @@ def _grid_sampler(f: Potential, ends: tuple[float, float]) -> Callable[[int, Key
 
 def as_markdown(result: dict[str, Any]) -> str:
     about, sizes = result["provenance"], result["sizes"]
-    versions = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
     slopes = [row["slope"] for row in result["rows"]]
     heads = " | ".join(f"error, n = {n:,}" for n in sizes)
     lines = [
@@ -339,7 +338,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         "estimator's at the largest n. An error that falls as n^(-1/2) has the slope -0.5: here "
         f"they are {min(slopes):.2f} to {max(slopes):.2f}.",
         "",
-        f"Commit {about['commit']}, {about['device']}, {versions}. Made by "
+        f"Commit {about['commit']}, {about['device']}, {versions(about)}. Made by "
         "`python -m benchmarks.consistency`. ![](consistency.png)",
     ]
     for family in dict.fromkeys(row["family"] for row in result["rows"]):

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.record import RESULTS, provenance, write
+from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.integral import Window
 from fenchel.bench.jobs import Job, fit_of, prepare, together
@@ -107,9 +107,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         "",
     ]
     for kind, entry in result.items():
-        about = entry["provenance"]
-        versions = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
-        lines.append(f"- {kind}: commit {about['commit']}, {about['device']}, {versions}.")
+        lines.append(f"- {kind}: {in_words(entry['provenance'])}.")
     return "\n".join([*lines, "", "Made by `python -m benchmarks.flows`.", ""])
 
 

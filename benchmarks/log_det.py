@@ -24,7 +24,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from benchmarks.record import RESULTS, provenance, write
+from benchmarks.record import RESULTS, provenance, versions, write
 from fenchel import fit
 from fenchel.dynamics import Basis, ChebyshevLogDet, Given, LanczosLogDet, Rademacher, TaylorLogDet
 from fenchel.report.style import new_figure
@@ -140,7 +140,6 @@ def _of_one(log_det, matrix: jax.Array, step: jax.Array, keys: jax.Array) -> jax
 
 def as_markdown(result: dict[str, Any]) -> str:
     about = result["provenance"]
-    versions = ", ".join(f"{name} {version}" for name, version in about["packages"].items())
     covered = [row["coverage"] for row in result["rows"] if row["coverage"] is not None]
     within = sum(0.93 <= value <= 0.97 for value in covered)
     pairs = _pairs(result["rows"])
@@ -155,7 +154,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         f"{100 * min(covered):.1f} to {100 * max(covered):.1f}% of cases; {within} of "
         f"{len(covered)} are within 93 to 97%.",
         "",
-        f"Commit {about['commit']}, {about['device']}, {versions}. Made by "
+        f"Commit {about['commit']}, {about['device']}, {versions(about)}. Made by "
         "`python -m benchmarks.log_det`. ![](log_det.png)",
     ]
     for dim in DIMENSIONS:

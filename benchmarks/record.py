@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from fenchel.bench.provenance import provenance
+from fenchel.bench.provenance import in_words, provenance, versions
 
-__all__ = ["RESULTS", "provenance", "write"]
+__all__ = ["RESULTS", "in_words", "provenance", "versions", "write"]
 
 RESULTS = Path(__file__).parent / "results"
 

@@ -24,7 +24,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.peer import SIZES, WORK, initial_batch
-from benchmarks.record import RESULTS, provenance, write
+from benchmarks.record import RESULTS, provenance, versions, write
 from fenchel.dynamics import CentredNormal, Options, hmc, langevin
 from fenchel.samplers import Embedding
 from fenchel.shapes import Array
@@ -116,7 +116,6 @@ def in_turns(entries: dict[str, Callable[[], None]]) -> dict[str, float]:
 
 def as_markdown(result: dict[str, Any], name: str) -> str:
     about = result["provenance"]
-    versions = ", ".join(f"{package} {v}" for package, v in about["packages"].items())
     names = list(dict.fromkeys(n for row in result["rows"] for n in row["milliseconds"]))
     lines = [
         "# Sampler speed beside the peers",
@@ -127,7 +126,7 @@ def as_markdown(result: dict[str, Any], name: str) -> str:
         "source as a proof of concept, neither exported nor documented: it is shown, and is not "
         "what its users run.",
         "",
-        f"Commit {about['commit']}, {about['device']}, {about['cpu']}, {versions}. Made by "
+        f"Commit {about['commit']}, {about['device']}, {about['cpu']}, {versions(about)}. Made by "
         f"`python -m benchmarks.samplers --name {name}`.",
         "",
         "| sampler | size | " + " | ".join(names) + " | ratio |",

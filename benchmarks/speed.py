@@ -33,7 +33,7 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 
-from benchmarks.record import RESULTS, provenance, write
+from benchmarks.record import RESULTS, provenance, versions, write
 from fenchel.build import Parts, build
 from fenchel.config import Config
 from fenchel.data import TOYS, Standardiser
@@ -427,9 +427,8 @@ def as_markdown(result: dict[str, Any]) -> str:
         "# Speed",
         "",
         f"Commit {about['commit']}, {about['device']}, {about['cpu']} ({result['cores']} cores), "
-        + ", ".join(f"{name} {number}" for name, number in about["packages"].items())
-        + f". Made by `python -m benchmarks.speed`; load before it {result['load_before']:.1f}."
-        + busy,
+        f"{versions(about)}. Made by `python -m benchmarks.speed`; load before it "
+        f"{result['load_before']:.1f}.{busy}",
         "",
         *_race_lines(race),
         "",

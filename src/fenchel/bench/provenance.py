@@ -26,8 +26,12 @@ def provenance() -> dict[str, Any]:
 
 def in_words(about: dict[str, Any]) -> str:
     """One line of it, for a table's foot."""
-    packages = ", ".join(f"{name} {number}" for name, number in about["packages"].items())
-    return f"commit {about['commit']}, {about['device']}, {packages}"
+    return f"commit {about['commit']}, {about['device']}, {versions(about)}"
+
+
+def versions(about: dict[str, Any]) -> str:
+    """The packages with their numbers."""
+    return ", ".join(f"{name} {number}" for name, number in about["packages"].items())
 
 
 def _commit() -> str:
