@@ -11,7 +11,6 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 from flowjax.distributions import AbstractDistribution
-from flowjax.train import fit_to_data
 
 from fenchel.errors import InputError
 from fenchel.estimators.estimator import AbstractEstimator, Estimate, Negatives
@@ -63,6 +62,9 @@ class FlowNoise(AbstractNoise):
 
     @classmethod
     def fitted(cls, data: Points, key: Key) -> "FlowNoise":
+        # Imported here, since that takes a while, and of all fits only this one needs it.
+        from flowjax.train import fit_to_data
+
         build_key, fit_key = jax.random.split(key)
         flow = spline_coupling(data.shape[1], scale=1.5, key=build_key)
         flow, _ = fit_to_data(
