@@ -1,5 +1,16 @@
 """How good are the samples? Measures that compare points with points."""
 
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
+from fenchel.evaluate.two_sample import AggregatedMMDTest, MMDTest, aggregated_mmd_test, mmd_test
 
-__all__ = ["MMDResult", "kernel_scale", "mmd_squared", "mmd_z", "null_distribution"]
+__all__ = [
+    "AggregatedMMDTest",
+    "MMDResult",
+    "MMDTest",
+    "aggregated_mmd_test",
+    "kernel_scale",
+    "mmd_squared",
+    "mmd_test",
+    "mmd_z",
+    "null_distribution",
+]

@@ -18,6 +18,7 @@ from jaxtyping import Array, Float
 from scipy.spatial.distance import pdist
 
 from fenchel.errors import InputError
+from fenchel.evaluate.checks import checked_pair, checked_points
 
 DrawTruth = Callable[[int, int], np.ndarray]
 """The user's sampler of the truth: `(n, seed) -> (n, d)` points."""
@@ -44,16 +45,21 @@ def kernel_scale(reference: np.ndarray) -> float:
 
     Beyond 2,000 points the median is that of 2,000 of them, evenly spaced in their given order.
     """
-    points = _checked(reference, "reference")
+    return 0.5 / median_squared_distance(reference, "reference") / 0.1
+
+
+def median_squared_distance(points: np.ndarray, name: str) -> float:
+    """The median of |x - x'|² over pairs of the points, or of 2,000 of them, evenly spaced."""
+    points = checked_points(points, name)
     if len(points) > POINTS_FOR_MEDIAN:
         points = points[np.arange(POINTS_FOR_MEDIAN) * len(points) // POINTS_FOR_MEDIAN]
     median = float(np.median(pdist(points, "sqeuclidean")))
     if median == 0.0:
         raise InputError(
-            "The median distance between the reference points is zero, so it sets no kernel width: "
-            "remove the repeated points, or choose gamma yourself."
+            f"The median distance between the points of {name} is zero, so it sets no kernel "
+            "width: remove the repeated points, or choose the width yourself."
         )
-    return 0.5 / median / 0.1
+    return median
 
 
 def mmd_squared(x: np.ndarray, y: np.ndarray, gamma: float) -> float:
@@ -62,12 +68,7 @@ def mmd_squared(x: np.ndarray, y: np.ndarray, gamma: float) -> float:
     It estimates a number that is never negative, yet is itself negative about half of the time
     when the distributions agree: see `mmd_z` for how to read it.
     """
-    x, y = _checked(x, "x"), _checked(y, "y")
-    if x.shape[1] != y.shape[1]:
-        raise InputError(
-            f"The points of x have {x.shape[1]} columns and those of y have {y.shape[1]}: "
-            "give both the same columns."
-        )
+    x, y = checked_pair(x, y, ("x", "y"))
     # Squared distances come from a matrix product, which loses digits far from the origin.
     centre = np.median(y, axis=0)
     x, y = x - centre, y - centre
@@ -116,7 +117,7 @@ def mmd_z(
     """
     if replicates < 2:
         raise InputError(f"A null spread needs at least 2 replicates, not {replicates}.")
-    samples = _checked(samples, "samples")
+    samples = checked_points(samples, "samples")
     n = len(samples)
     held_out_seed, null_seed = _derived_seeds(seed, 2)
     held_out = draw_truth(n, held_out_seed)
@@ -164,14 +165,3 @@ def _kernel_row_sums(
 def _derived_seeds(seed: int, count: int) -> list[int]:
     # 31 bits, since some generators take no more.
     return [int(word) >> 1 for word in np.random.SeedSequence(seed).generate_state(count)]
-
-
-def _checked(points: np.ndarray, name: str) -> np.ndarray:
-    points = np.asarray(points, dtype=np.float64)
-    if points.ndim != 2 or len(points) < 2:
-        raise InputError(
-            f"{name} has shape {points.shape}: give an (n, d) array of at least two points."
-        )
-    if not np.isfinite(points).all():
-        raise InputError(f"{name} has values that are not finite: drop those points first.")
-    return points
