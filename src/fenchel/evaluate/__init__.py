@@ -1,16 +1,19 @@
 """How good are the samples? Measures that compare points with points."""
 
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
+from fenchel.evaluate.stein_test import SteinTest, stein_test
 from fenchel.evaluate.two_sample import AggregatedMMDTest, MMDTest, aggregated_mmd_test, mmd_test
 
 __all__ = [
     "AggregatedMMDTest",
     "MMDResult",
     "MMDTest",
+    "SteinTest",
     "aggregated_mmd_test",
     "kernel_scale",
     "mmd_squared",
     "mmd_test",
     "mmd_z",
     "null_distribution",
+    "stein_test",
 ]
