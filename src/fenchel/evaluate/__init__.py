@@ -3,11 +3,13 @@
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
 from fenchel.evaluate.stein_test import SteinTest, stein_test
 from fenchel.evaluate.two_sample import AggregatedMMDTest, MMDTest, aggregated_mmd_test, mmd_test
+from fenchel.evaluate.wasserstein import SlicedWasserstein, sliced_wasserstein
 
 __all__ = [
     "AggregatedMMDTest",
     "MMDResult",
     "MMDTest",
+    "SlicedWasserstein",
     "SteinTest",
     "aggregated_mmd_test",
     "kernel_scale",
@@ -15,5 +17,6 @@ __all__ = [
     "mmd_test",
     "mmd_z",
     "null_distribution",
+    "sliced_wasserstein",
     "stein_test",
 ]
