@@ -1,5 +1,6 @@
 """How good are the samples? Measures that compare points with points."""
 
+from fenchel.evaluate.coverage import Coverage, coverage
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
 from fenchel.evaluate.overlap import EnergyOverlap, energy_overlap
 from fenchel.evaluate.stein_test import SteinTest, stein_test
@@ -8,12 +9,14 @@ from fenchel.evaluate.wasserstein import SlicedWasserstein, sliced_wasserstein
 
 __all__ = [
     "AggregatedMMDTest",
+    "Coverage",
     "EnergyOverlap",
     "MMDResult",
     "MMDTest",
     "SlicedWasserstein",
     "SteinTest",
     "aggregated_mmd_test",
+    "coverage",
     "energy_overlap",
     "kernel_scale",
     "mmd_squared",
