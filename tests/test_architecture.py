@@ -23,6 +23,7 @@ FLOORS = (
     ("config", "methods"),
     ("estimation",),
     ("build",),
+    ("inference",),
     ("result",),
     ("runs", "saving"),
     ("report",),  # it reads run folders and fitted models, and never trains

@@ -10,6 +10,7 @@ import optax
 
 from fenchel.choices import choose
 from fenchel.config import Config, PotentialConfig, StartConfig, TrainingConfig
+from fenchel.data import Standardiser
 from fenchel.dynamics import (
     RECIPES,
     SMALL,
@@ -38,6 +39,7 @@ from fenchel.potentials import (
     DiagonalGaussian,
     FullGaussian,
     GaussianBase,
+    InUnits,
     Ising,
     OnBase,
     Potts,
@@ -77,6 +79,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
 EMBEDDINGS = ("ade", "nf")  # the methods that learn their sampler
 HESSIANS = ("score-matching", "sliced-score-matching")  # that see the potential's curvature
+COORDINATES = {"standard": False, "data": True}  # whether f sees the data in their own units
 DISCRETE = ("ising", "potts", "rbm")  # potentials of discrete variables
 
 BUILD_PURPOSE = 2_311  # sets the keys of the parts apart from those of the run
@@ -103,10 +106,11 @@ def build(
     *,
     estimator: AbstractEstimator | None = None,
     domain: Domain | None = None,
+    scaling: Standardiser | None = None,
     **own: Any,
 ) -> Parts:
     """The parts of a run; those given are taken as they are, as by `build_model`."""
-    potential, sampler = build_model(config, dim, domain=domain, **own)
+    potential, sampler = build_model(config, dim, domain=domain, scaling=scaling, **own)
     if isinstance(sampler, Embedding) and config.method in EMBEDDINGS:
         return Parts(potential, sampler, build_maxmin(config.training, sampler))
     if estimator is None:
@@ -124,15 +128,20 @@ def build_model(
     start: AbstractStart | None = None,
     dynamics: AbstractDynamics | None = None,
     domain: Domain | None = None,
+    scaling: Standardiser | None = None,
 ) -> Model:
     """The potential and the sampler; those parts that are given are taken as they are.
 
-    `domain` is the configuration's in the coordinates that f sees.
+    `domain` is the configuration's in the coordinates that the sampler sees, and `scaling` the way
+    from there to the data's own.
     """
     _require_own(config, {"potential": potential, "start": start, "dynamics": dynamics})
     keys = _keys(config)
     if potential is None:
         potential = build_potential(config.potential, dim, keys[0])
+    if choose(COORDINATES, config.potential.coordinates, "coordinates"):
+        scaling = scaling or Standardiser(np.zeros(dim), np.ones(dim))
+        potential = _in_units(potential, config.potential, scaling)
     if config.potential.domain is not None:
         domain = domain or Domain(jnp.zeros(dim), jnp.ones(dim))
         potential = Within(potential, jnp.asarray(domain.low), jnp.asarray(domain.high))
@@ -154,6 +163,21 @@ def build_model(
         precision, scale = config.dynamics.precisions[0], _base_scale(potential)
         start = build_start(config.start, dim, latent, precision, scale, keys[1])
     return Model(potential, Embedding(start, dynamics, config.dynamics.precisions[-1]))
+
+
+def _in_units(potential: Potential, config: PotentialConfig, scaling: Standardiser) -> Potential:
+    """f of the data as they are; a named one begins where they are."""
+    if states_of(potential) is not None or config.kind == "mlp":
+        raise InputError(
+            "The data's own coordinates are for models whose parameters have units: leave the "
+            "coordinates of nets and of discrete models as they are."
+        )
+    mean, log_scale = (jnp.asarray(v, float) for v in (scaling.mean, np.log(scaling.scale)))
+    if config.kind == "gaussian":
+        potential = DiagonalGaussian(mean, -2 * log_scale)
+    elif config.kind == "full-gaussian":
+        potential = FullGaussian(mean, -jnp.diag(log_scale))
+    return InUnits(potential, scaling.mean, scaling.scale)
 
 
 def _keys(config: Config) -> Array:

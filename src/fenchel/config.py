@@ -18,9 +18,11 @@ T = TypeVar("T")
 class PotentialConfig:
     """f. `base_scale` is the width of the Gaussian base measure under it; null for none.
 
-    `domain` is where the data can be, in their own units and for every column: its low and its
-    high end, of which one may be infinite. `graph` (complete, chain, or a grid such as 4x5) and
-    `states` are those of discrete models, `units` the hidden ones of a Boltzmann machine.
+    `coordinates` are those that f sees: standard ones, or the data's own ("data"), in which its
+    parameters then are. `domain` is where the data can be, in their own units and for every
+    column: its low and its high end, of which one may be infinite. `graph` (complete, chain, or a
+    grid such as 4x5) and `states` are those of discrete models, `units` the hidden ones of a
+    Boltzmann machine.
     """
 
     kind: str = "mlp"
@@ -28,6 +30,7 @@ class PotentialConfig:
     depth: int = 3
     activation: str = "silu"
     base_scale: float | None = 1.5
+    coordinates: str = "standard"
     domain: tuple[float, ...] | None = None
     graph: str = "complete"
     states: int = 2

@@ -6,13 +6,16 @@ a sampler's or an objective's boundary; everything inside sees plain arrays, whi
 the annotations say.
 """
 
+from collections.abc import Callable
 from typing import cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import paramax
 from jax import lax
+from jax.flatten_util import ravel_pytree
 
 from fenchel.shapes import Array, PyTree
 
@@ -45,6 +48,42 @@ def split(tree: PyTree) -> tuple[PyTree, PyTree]:
 def learnt(tree: PyTree) -> PyTree:
     """Only what is learnt, the rest replaced by None."""
     return split(tree)[0]
+
+
+def flat(tree: PyTree) -> tuple[Array, Callable[[Array], PyTree]]:
+    """What is learnt as one vector, and the way back from such a vector to the whole."""
+    params, static = split(tree)
+    vector, unravel = ravel_pytree(params)
+    return vector, lambda vector: eqx.combine(unravel(vector), static)
+
+
+def names(tree: PyTree) -> tuple[str, ...]:
+    """A name for each number that is learnt, in the order of `flat`.
+
+    A part that has `names` of its own is called by them, everything else by where it stands.
+    """
+
+    def is_named(node: PyTree) -> bool:
+        own = getattr(node, "names", None)
+        return isinstance(own, tuple) and len(own) == flat(node)[0].size
+
+    is_leaf = lambda node: is_named(node) or _is_given(node)  # noqa: E731
+    found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]
+    parts = [(path, part) for path, part in found if is_named(part) or eqx.is_inexact_array(part)]
+    return tuple(name for path, part in parts for name in _names_at(path, part))
+
+
+def _names_at(path: tuple, part: PyTree) -> list[str]:
+    if not eqx.is_array(part):
+        return list(part.names)
+    where = [
+        str(getattr(key, "name", getattr(key, "key", getattr(key, "idx", "")))) for key in path
+    ]
+    stem = ".".join(name for name in where if name not in ("potential", ""))
+    return [
+        stem + (f"[{','.join(map(str, index))}]" if index else "")
+        for index in np.ndindex(part.shape)
+    ]
 
 
 def definite(tree: PyTree) -> PyTree:

@@ -3,6 +3,7 @@
 from fenchel.potentials import graphs
 from fenchel.potentials.base_measure import GaussianBase, OnBase
 from fenchel.potentials.gaussian import DiagonalGaussian, FullGaussian
+from fenchel.potentials.in_units import InUnits
 from fenchel.potentials.ising import Ising, Potts
 from fenchel.potentials.linear import Linear
 from fenchel.potentials.mlp import MLP
@@ -15,6 +16,7 @@ __all__ = [
     "DiagonalGaussian",
     "FullGaussian",
     "GaussianBase",
+    "InUnits",
     "Ising",
     "Linear",
     "OnBase",

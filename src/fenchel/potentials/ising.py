@@ -32,6 +32,11 @@ class Ising(eqx.Module):
         """What a variable can be."""
         return (-1.0, 1.0)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters, couplings first."""
+        return (*_of_edges(self.edges), *(f"h[{i}]" for i in range(self.fields.size)))
+
     def __call__(self, x: Point) -> Scalar:
         pairs = x[self.edges[:, 0]] * x[self.edges[:, 1]]
         return jnp.dot(self.couplings, pairs) + jnp.dot(self.fields, x)
@@ -58,7 +63,17 @@ class Potts(eqx.Module):
         """What a variable can be."""
         return tuple(float(state) for state in range(self.fields.shape[1]))
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of the parameters, couplings first."""
+        fields = (f"h[{i}]({state})" for i, state in np.ndindex(self.fields.shape))
+        return (*_of_edges(self.edges), *fields)
+
     def __call__(self, x: Point) -> Scalar:
         chosen = (x[:, None] == jnp.arange(self.fields.shape[1])[None]).astype(self.fields.dtype)
         alike = jnp.sum(chosen[self.edges[:, 0]] * chosen[self.edges[:, 1]], axis=1)
         return jnp.dot(self.couplings, alike) + jnp.sum(self.fields * chosen)
+
+
+def _of_edges(edges: Array) -> list[str]:
+    return [f"J[{i},{j}]" for i, j in np.asarray(edges).tolist()]
