@@ -2,6 +2,7 @@
 
 import time
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +18,14 @@ from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
 from fenchel.estimation import states_of
 from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive, ScoreMatching
+from fenchel.inference import Seen, floor_of
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 from fenchel.samplers import Tuned
 from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart, begins_at_data
-from fenchel.train import Batches, Block, Info, TrainState, run, stuck
+from fenchel.train import Batches, Block, Info, Minimise, TrainState, run, stuck
 
 KEPT_POINTS = 10_000  # of the data, in models whose sampler begins at data points
 SEEN_PURPOSE = 5_417  # sets that noise apart from all others
@@ -40,6 +42,7 @@ def fit(
     start: str | AbstractStart | None = None,
     dynamics: str | AbstractDynamics | None = None,
     domain: tuple[float, float] | None = None,
+    coordinates: str | None = None,
     config: Config | None = None,
     out: str | Path | None = None,
     resume: bool = False,
@@ -58,6 +61,8 @@ def fit(
       for `"ising"`, `"potts"`, `"rbm"`, or `"discrete"`, which takes the first or the second by
       the number of values.
     - `domain`: (low, high), where the data of every column can be; one end may be infinite.
+    - `coordinates`: `"data"` for a potential that sees the data in their own units, which its
+      parameters then have, instead of standardised.
     - `config`: every other choice; what is given beside it takes precedence.
     - `out`: a folder for the run: configuration, metrics, checkpoints and the model.
     - `resume`: go on from the newest checkpoint in `out`, as if never stopped.
@@ -79,6 +84,7 @@ def fit(
         start__kind=_kind(start),
         dynamics__kind=_kind(dynamics),
         potential__domain=domain,
+        potential__coordinates=coordinates,
     )
     if config.seed < 0:
         raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
@@ -137,9 +143,10 @@ def _train(
 ) -> Fit:
     standardiser = _scaling(config, samples, own)
     data = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
-    parts = build(config, data.shape[1], domain=_domain(config, samples, standardiser), **own)
+    domain = _domain(config, samples, standardiser)
+    parts = build(config, data.shape[1], domain=domain, scaling=standardiser, **own)
     # What is taken from the data before the run (noise, chains) sees them as the run will.
-    floor = _floor(config, parts.potential)
+    floor = floor_of(config, parts.potential)
     key = jax.random.key(config.seed)
     noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
     state = parts.learner.init(parts.potential, parts.sampler, data + floor * noise, key)
@@ -149,6 +156,7 @@ def _train(
         folder.begin(config, samples, state)
     state = _learn(parts, state, data, config, folder, watcher)
     fitted = fitted_model(state, data, standardiser, config, samples.columns, samples.name)
+    fitted = replace(fitted, seen=_seen(parts, state, data))
     if folder is not None:
         fitted.save(folder.path)
     return fitted
@@ -163,7 +171,7 @@ def _learn(
     watcher: Watcher,
 ) -> TrainState:
     training = config.training
-    batches = Batches(data, training.batch, _floor(config, parts.potential))
+    batches = Batches(data, training.batch, floor_of(config, parts.potential))
     blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))
@@ -180,12 +188,6 @@ def _learn(
                 if healthy and _is_due(block, training.checkpoint_every, training.steps):
                     folder.write_checkpoint(state)
     return state
-
-
-def _floor(config: Config, potential: Potential) -> float:
-    """Noise would take discrete data off their states, and others out of their domain."""
-    bounded = states_of(potential) is not None or config.potential.domain is not None
-    return 0.0 if bounded else config.noise_floor
 
 
 def _scaling(config: Config, samples: Samples, own: dict[str, Any]) -> Standardiser:
@@ -262,6 +264,12 @@ def _events(info: Info, first: int) -> list[dict[str, Any]]:
         strain, when = float(info.strain[index]), first + int(index) + 1
         events.append({"iteration": when, "who": "flow", "strain": strain})
     return sorted(events, key=lambda event: event["iteration"])
+
+
+def _seen(parts: Parts, state: TrainState, data: jax.Array) -> Seen:
+    learner = parts.learner
+    estimator = learner.estimator if isinstance(learner, Minimise) else None
+    return Seen(data, estimator, state.estimator_state)
 
 
 def fitted_model(

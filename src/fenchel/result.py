@@ -1,6 +1,6 @@
 """A fitted model, in the data's own units."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -12,6 +12,8 @@ import paramax
 from jax import lax
 from numpy.typing import ArrayLike
 
+from fenchel import inference
+from fenchel.build import EMBEDDINGS
 from fenchel.config import Config
 from fenchel.data import Standardiser, as_rows
 from fenchel.errors import InputError
@@ -20,10 +22,14 @@ from fenchel.estimators import (
     AbstractMeasure,
     Domain,
     MaximumLikelihood,
+    Nodes,
     Quadrature,
     effective_sample_size,
     log_mean_exp,
 )
+from fenchel.evaluate import ParameterTable, WeightedDraws
+from fenchel.inference import Inference, Seen
+from fenchel.parameters import flat
 from fenchel.potentials import SelfNormalised
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
@@ -33,6 +39,10 @@ CHUNK = 2_048  # draws at a time
 PARTITION_CHUNKS = 16  # of them, for log Z
 FALL = 5.0  # nats, by which f must fall to where its integral is cut off
 MISS = 1e-3  # standard deviations: by so much an inverse may be off
+MODEL_DRAWS = 64  # for each datum, so that their noise is an eighth of a standard error, but
+FEWEST_DRAWS, MOST_DRAWS = 2**15, 2**19  # at least and at most so many, and less where
+MOST_SLOPES = 2**25  # numbers would not hold f's slopes at them
+MODEL_PURPOSE = 3_083  # sets them apart
 PARTITION_PURPOSE = 1_847  # sets its draws apart from those of `sample` with the same seed
 
 
@@ -67,6 +77,7 @@ class Fit:
     config: Config
     columns: tuple[str, ...]
     name: str
+    seen: Seen | None = None  # the training data and their estimator; not saved
 
     @property
     def dim(self) -> int:
@@ -141,11 +152,86 @@ class Fit:
         chunks = [np.asarray(draw(self._drawing, CHUNK, key), np.float64) for key in keys]
         return self.standardiser.inverse(np.concatenate(chunks)[:n])
 
+    def summary(
+        self,
+        x: ArrayLike | None = None,
+        *,
+        covariance: str | None = None,
+        level: float = 0.95,
+    ) -> ParameterTable:
+        """The parameters with standard errors, z, p-values and confidence intervals.
+
+        For models with few parameters, such as `fx.potentials.Linear`. A fit that was read from
+        disk has to be given its data, `x`. `covariance` is `"information"` for the inverse of the
+        information, maximum likelihood's own, or `"sandwich"`, which holds for a wrong model too
+        and is all that other methods have.
+        """
+        if not 0 < level < 1:
+            raise InputError(f"A confidence level of {level}: give one between 0 and 1.")
+        seen = self._seen(x)
+        found = self._inferred(seen, covariance)
+        return inference.table(self.f, self.config, found, self._facts(seen, found), level)
+
+    def one_step(self, x: ArrayLike | None = None) -> "Fit":
+        """This fit after one step of Newton's, to where its gradient on the data vanishes.
+
+        What an optimiser left undone, of a standard error or two, is undone by it; the sampler
+        stays, and its weights take account of the difference.
+        """
+        found = self._inferred(self._seen(x), None)
+        parameters, rebuild = flat(self.f)
+        step = np.zeros(parameters.size)
+        step[found.effective] = found.asymptotics.step
+        return replace(self, f=rebuild(parameters + jnp.asarray(step, parameters.dtype)))
+
     def save(self, path: Any) -> None:
         """Write the model as data: path/model.json and path/model.safetensors."""
         from fenchel.saving import save
 
         save(self, path)
+
+    def _seen(self, x: ArrayLike | None) -> Seen:
+        if x is None:
+            if self.seen is None:
+                raise InputError(
+                    "This fit was read from disk, where its data are not: give them, as in "
+                    "fit.summary(x)."
+                )
+            return self.seen
+        data = jnp.asarray(self.standardiser.forward(as_rows(x)), jnp.result_type(float))
+        if self.seen is None:
+            return inference.seen_again(self.f, self.config, data)
+        return self.seen._replace(data=data)
+
+    def _inferred(self, seen: Seen, covariance: str | None) -> Inference:
+        model = lambda: self._model(len(seen.data))  # noqa: E731
+        return inference.infer(self.f, self.config, seen, model, covariance)
+
+    def _facts(self, seen: Seen, found: Inference) -> list[tuple[str, str]]:
+        """What stands in the head of a summary."""
+        facts = [
+            ("Data", self.name),
+            ("Rows", f"{len(seen.data):,}"),
+            ("Method", self.config.method),
+            ("Parameters", str(int(np.sum(found.effective)))),
+        ]
+        if self.has_log_partition:
+            total = self.log_density(self.standardiser.inverse(seen.data)).sum()
+            facts.append(("Log likelihood", f"{total:.2f}"))
+        return facts
+
+    def _model(self, rows: int) -> AbstractMeasure:
+        """What stands for integrals over the model, with the accuracy that so many data deserve."""
+        if self._measure is not None and not self.sampler.exact:
+            return self._measure
+        if self.config.method in EMBEDDINGS:
+            self._require_density("The information")
+        most = min(MOST_DRAWS, MOST_SLOPES // flat(self.f)[0].size)
+        count = min(max(FEWEST_DRAWS, MODEL_DRAWS * rows), most)
+        own = jax.random.fold_in(jax.random.key(self.config.seed), MODEL_PURPOSE)
+        keys = jax.random.split(own, -(-count // CHUNK))
+        draws = [_weighted(self._drawing, CHUNK, key) for key in keys]
+        return WeightedDraws(jax.tree.map(lambda *parts: jnp.concatenate(parts), *draws))
 
     @property
     def _drawing(self) -> tuple[Potential, AbstractSampler, PyTree, Points]:
@@ -216,6 +302,14 @@ def _draw(drawing, n: int, key: Key):
 @eqx.filter_jit
 def _log_weights(drawing, n: int, key: Key) -> Array:
     return _or_none(_draw(drawing, n, key).log_weight)
+
+
+@eqx.filter_jit
+def _weighted(drawing, n: int, key: Key) -> Nodes:
+    """Draws with their weights for Z, all but f; of equal weight where there is no density."""
+    particles = _draw(drawing, n, key)
+    log_w = particles.log_weight if drawing[1].exact else jnp.zeros_like(particles.f)
+    return Nodes(particles.x, _or_none(log_w - particles.f))
 
 
 @eqx.filter_jit
