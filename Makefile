@@ -2,14 +2,21 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint format benchmarks clean
+.PHONY: demo test browser lint format benchmarks clean
 
 demo: .venv/installed
 	rm -rf runs/demo
 	$(BIN)/fenchel fit moons --steps 1500 --out runs/demo
 
-test: lint
+test: lint browser
 	$(BIN)/python -m pytest
+
+# The report's tests drive Debian's Chromium, installed where it is missing and can be; where it
+# cannot, they are skipped and say so.
+APT := timeout 600 apt-get -qq -y -o Acquire::Retries=1 -o Acquire::http::Timeout=30
+browser:
+	@{ command -v chromium && command -v chromedriver || { test "$$(id -u)" = 0 && $(APT) update \
+		&& $(APT) install --no-install-recommends chromium chromium-driver; }; } >/dev/null 2>&1 || true
 
 lint: .venv/installed
 	$(BIN)/ruff check .

@@ -1,4 +1,4 @@
-"""A real browser for the tests of the page, driven over plain HTTP."""
+"""Models to report on, and a real browser for the page, driven over plain HTTP."""
 
 import json
 import re
@@ -6,7 +6,47 @@ import shutil
 import subprocess
 from urllib.request import Request, urlopen
 
+import jax
+import jax.numpy as jnp
 import pytest
+
+from fenchel.build import build_model
+from fenchel.config import Config
+from fenchel.data import Samples, Standardiser
+from fenchel.result import Fit
+
+SMALL = {
+    "potential": {"width": 8, "depth": 1},
+    "start": {"kind": "coupling", "layers": 1, "width": 8, "depth": 1},
+    "dynamics": {"steps": 2},
+    "training": {"steps": 20},
+}
+
+
+@pytest.fixture(scope="session")
+def untrained():
+    """A model as it is before its first iteration: enough to be drawn, and quickly made."""
+
+    def make(x, columns, **changes):
+        config = Config.from_dict(SMALL).with_values(**changes)
+        model = build_model(config, x.shape[1])
+        counting = config.potential.kind == "ising"
+        scaling = Standardiser.coding(x, (-1.0, 1.0)) if counting else Standardiser.of(x)
+        points = jnp.asarray(scaling.forward(x), jnp.result_type(float))
+        state = model.sampler.init(points, jax.random.key(0))
+        fit = Fit(model.potential, model.sampler, state, points, scaling, config, columns, "table")
+        return fit, Samples(x, "table", None, columns)
+
+    return make
+
+
+@pytest.fixture(scope="module")
+def few_dots():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fenchel.report.page.draws.DRAWS", 128)
+        patch.setattr("fenchel.report.page.trajectories.PARTICLES", 32)
+        yield
+
 
 FLAGS = (
     "--headless",
@@ -37,6 +77,7 @@ class Browser:
 
     def open(self, path):
         """The page, and with it a fresh start of both logs."""
+        self._post("/url", {"url": "about:blank"})
         self.logged("browser"), self.logged("performance")
         self._post("/url", {"url": path.as_uri()})
 

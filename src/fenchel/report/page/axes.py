@@ -25,7 +25,7 @@ class Scale(NamedTuple):
             ends, values = np.log(ends), np.log(values)
         return (values - ends[0]) / (ends[1] - ends[0])
 
-    def ticks(self, most: int = 5) -> list[float]:
+    def ticks(self, most: int) -> list[float]:
         # Powers of ten, where there are enough of them.
         decades = self.log and self.high / self.low > 100
         locator = LogLocator() if decades else MaxNLocator(most, steps=[1, 2, 5, 10])
@@ -78,7 +78,7 @@ class Axes(NamedTuple):
                 self.y_name,
                 class_="name",
                 text_anchor="middle",
-                transform=f"translate(11 {TOP + self.height / 2:g}) rotate(-90)",
+                transform=f"translate(9 {TOP + self.height / 2:g}) rotate(-90)",
             ),
         ]
         parts = [*self._grid(), clipped, *names]
@@ -91,14 +91,14 @@ class Axes(NamedTuple):
     def _grid(self) -> list[Markup]:
         across, down = LEFT + self.width, TOP + self.height
         parts = []
-        for value in self.x.ticks():
+        for value in self.x.ticks(max(2, round(self.width / 60))):
             x = f"{LEFT + self.width * float(self.x.unit(np.array(value))):.1f}"
             parts.append(tag("line", class_="grid-line", x1=x, x2=x, y1=TOP, y2=f"{down:g}"))
             if self.x_ticks:
                 parts.append(
                     tag("text", number(value), x=x, y=f"{down + 15:g}", text_anchor="middle")
                 )
-        for value in self.y.ticks(4):
+        for value in self.y.ticks(max(2, round(self.height / 45))):
             height = self.height * (1 - float(self.y.unit(np.array(value))))
             y = f"{TOP + height:.1f}"
             parts.append(tag("line", class_="grid-line", x1=LEFT, x2=f"{across:g}", y1=y, y2=y))

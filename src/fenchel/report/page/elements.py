@@ -38,16 +38,13 @@ def keys(legend: Sequence[Key]) -> Markup | None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[Any]], kind: str = "") -> Markup:
-    """With the first cell of each row as its heading.
-
-    Narrow screens stack the cells, so each of the others carries the name of its column.
-    """
+    """With the first cell of each row as its heading."""
     top = tag("tr", *(tag("th", name, scope="col") for name in head))
     body = [
         tag(
             "tr",
             tag("th", first, scope="row"),
-            *(tag("td", cell, data_name=name) for cell, name in zip(cells, head[1:], strict=True)),
+            *(tag("td", cell) for cell in cells),
         )
         for first, *cells in rows
     ]

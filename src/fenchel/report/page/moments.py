@@ -20,9 +20,10 @@ def moments(draws: Draws) -> Markup:
 def _picture(moment: Moments) -> Markup:
     every = slice(None, None, -(-moment.data.size // MOST))
     data, samples, error = (part[every] for part in moment[1:])
-    ends = np.array([min(data.min(), samples.min()), max(data.max(), samples.max())])
-    ends = ends + 0.08 * max(float(np.ptp(ends)), 1e-6) * np.array([-1, 1])
-    scale = Scale(float(ends[0]), float(ends[1]))
+    every_end = np.concatenate([data, samples - 2 * error, samples + 2 * error])
+    margin = 0.05 * max(float(np.ptp(every_end)), 1e-6)
+    scale = Scale(float(every_end.min()) - margin, float(every_end.max()) + margin)
+    ends = np.array(scale[:2])
     axes = Axes(scale, scale, "data", "samples", height=260.0)
     drawn = (
         marks.line(axes, ends, ends, "line thin model"),

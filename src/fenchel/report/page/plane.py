@@ -12,7 +12,7 @@ from fenchel.result import Fit
 
 GRID = 160
 WIDTH = 300.0
-FLATTEST, STEEPEST = 0.5, 1.2  # of height to width; within them a unit is as long either way
+FLATTEST, STEEPEST = 0.5, 1.0  # of height to width; within them a unit is as long either way
 LOWEST = 25.5  # nats below the highest density, in steps of a tenth, which a byte can count
 
 

@@ -20,6 +20,7 @@ from fenchel.samplers import Embedding, Tuned
 PARTICLES = 400
 MOST_FRAMES = 121
 BACKDROP_DOTS = 1_000
+HEIGHT = 200.0
 STRIP = 0.3  # of a line's plot, from below, in which its particles are scattered
 NOTHING = "There is nothing to animate: "
 
@@ -41,9 +42,11 @@ def trajectories(fit: Fit, draws: Draws, plane: DensityMap | None) -> Trajectori
     axes, backdrop = _stage(fit, draws, plane)
     label = f"{frames.shape[1]} particles, moved by the dynamics over the model."
     lead = (
-        "Particles as the start draws them, and after each step of the dynamics, which are driven "
-        "by f. They are the raw sampler's: no weights correct them."
+        "Particles as the start gives them, and after each step of the dynamics, which are driven "
+        "by f."
     )
+    if fit.sampler.exact:
+        lead += " They are the raw sampler's: no weights correct them."
     picture = _player(axes.svg("What the particles move over.", *backdrop), label, len(frames))
     caption = (
         f"{frames.shape[1]} particles, {len(frames) - 1} steps{_which(fit)}. A line leads to each "
@@ -87,7 +90,8 @@ def _stage(fit: Fit, draws: Draws, plane: DensityMap | None) -> tuple[Axes, list
         return axes, drawn[-1:] if fit.has_log_partition else drawn[:1]
     if plane is not None:
         return plane.axes, [plane.shading()]
-    axes = plane_axes(draws.data[:, :2], fit.columns[:2])
+    # Columns of unlike units: no height is the right one.
+    axes = plane_axes(draws.data[:, :2], fit.columns[:2])._replace(height=HEIGHT)
     return axes, [marks.dots(axes, draws.data[:, :2], "dots faint", BACKDROP_DOTS)]
 
 
