@@ -16,8 +16,8 @@ from fenchel.data import Samples, Standardiser
 from fenchel.result import Fit
 
 SMALL = {
-    "potential": {"width": 8, "depth": 1},
-    "start": {"kind": "coupling", "layers": 1, "width": 8, "depth": 1},
+    "potential": {"kind": "gaussian"},
+    "start": {"kind": "deep-latent", "width": 8, "depth": 1},
     "dynamics": {"steps": 2},
     "training": {"steps": 20},
 }
