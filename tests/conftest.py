@@ -47,11 +47,12 @@ def forget_programs():
 def few_draws():
     """Summaries and figures of a fit need not be good where only their making is tested."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("fenchel.result.CHUNK", 64)
-        patch.setattr("fenchel.result.PARTITION_CHUNKS", 2)
+        patch.setattr("fenchel.drawing.CHUNK", 64)
+        patch.setattr("fenchel.partition.CHUNKS", 2)
         patch.setattr("fenchel.estimation.TRAJECTORIES", 2)
         patch.setattr("fenchel.estimation.SWEEPS", 2)
         patch.setattr("fenchel.estimation.FINE", 20)
+        patch.setattr("fenchel.evidence.integral.NODES", {1: 101, 2: 41, 3: 11})
         patch.setattr("fenchel.report.summary.DRAWS", 128)
         patch.setattr("fenchel.report.summary.FRESH", 500)
         yield

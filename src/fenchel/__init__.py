@@ -6,7 +6,8 @@
     fit.log_density(x)
 
 The parts, for those who build their own, are in `fx.potentials`, `fx.dynamics`, `fx.starts`,
-`fx.samplers`, `fx.estimators`, `fx.train`, `fx.data`, `fx.evaluate` and `fx.report`.
+`fx.samplers`, `fx.estimators`, `fx.train`, `fx.data`, `fx.evaluate`,
+`fx.evidence` and `fx.report`.
 """
 
 from fenchel import (
@@ -14,6 +15,7 @@ from fenchel import (
     dynamics,
     estimators,
     evaluate,
+    evidence,
     parameters,
     potentials,
     report,
@@ -23,8 +25,9 @@ from fenchel import (
 )
 from fenchel.config import Config
 from fenchel.errors import DivergenceError, FenchelError, InputError
+from fenchel.evidence import LogPartition
 from fenchel.fitting import fit
-from fenchel.result import Fit, LogPartition
+from fenchel.result import Fit
 from fenchel.samplers import Embedding
 from fenchel.saving import load
 from fenchel.train import MaxMin
@@ -44,6 +47,7 @@ __all__ = [
     "dynamics",
     "estimators",
     "evaluate",
+    "evidence",
     "fit",
     "load",
     "parameters",

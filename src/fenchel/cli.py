@@ -2,7 +2,7 @@
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -210,11 +210,37 @@ def report(
     """Write a run as one HTML page, which any browser shows without a network."""
     from fenchel.report.writing import write_report
 
-    path = write_report(run, data, out_file)
+    with _spoken() as say:
+        path = write_report(run, data, out_file, say)
     if as_json:
         _print_json({"report": str(path), "bytes": path.stat().st_size})
         return
     out.print(f"Report in [bold]{_escaped(str(path))}[/].", soft_wrap=True)
+
+
+@app.command()
+def evaluate(
+    run: Run,
+    data: Annotated[
+        str | None,
+        typer.Argument(help="Data to judge by, best held out; a toy's are drawn afresh."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """How good a fit is: training, log Z, likelihood, samples and sampler, with verdicts."""
+    from fenchel.report.evaluation import evaluate as judge
+    from fenchel.report.opened import open_run
+
+    opened = open_run(run, data, "evaluate")
+    with _spoken() as say:
+        found = judge(opened.fit, opened.judges, opened.rows, opened.whose, say)
+    if as_json:
+        lines = [line._asdict() for line in found.lines]
+        verdict = found.verdict._asdict()
+        _print_json({"run": str(run), "verdict": verdict, "lines": lines, "values": found.values})
+        return
+    out.print(_verdicts(f"{opened.fit.name}, judged by {opened.whose}", found.lines))
+    out.print(f"{_MARKS[found.verdict.verdict]} {_escaped(found.verdict.meaning)}")
 
 
 @app.command()
@@ -260,6 +286,13 @@ def methods(as_json: Json = False) -> None:
     out.print(table)
 
 
+@contextmanager
+def _spoken() -> Iterator[Callable[[str], None]]:
+    """A line on the error stream that says what is being computed."""
+    with err.status("Reading the run") as status:
+        yield lambda doing: status.update(f"Computing {doing}")
+
+
 def _ends(text: str | None) -> tuple[float, float] | None:
     """LOW,HIGH as two numbers."""
     if text is None:
@@ -271,6 +304,25 @@ def _ends(text: str | None) -> tuple[float, float] | None:
             f"The domain {text!r} is not two numbers: write it as 0,1 or 0,inf."
         ) from None
     return low, high
+
+
+_MARKS = {
+    "good": "[green]✓ good[/]",
+    "caution": "[yellow]! caution[/]",
+    "bad": "[red]✗ bad[/]",
+    "": "",
+}
+
+
+def _verdicts(title: str, lines: list[Any]) -> Table:
+    table = Table(title=title, title_justify="left")
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("what", ratio=1)
+    table.add_column("found", ratio=2)
+    for line in lines:
+        name, value, meaning = (_escaped(text) for text in (line.name, line.value, line.meaning))
+        table.add_row(_MARKS[line.verdict], name, f"{value}\n[dim]{meaning}[/]")
+    return table
 
 
 def _table(title: str, rows: list[tuple[str, str]]) -> Table:

@@ -16,49 +16,37 @@ from fenchel import inference
 from fenchel.build import EMBEDDINGS
 from fenchel.config import Config
 from fenchel.data import Standardiser, as_rows
+from fenchel.drawing import Drawing
 from fenchel.errors import InputError
 from fenchel.estimation import domain_of, states_of, whole_measure
-from fenchel.estimators import (
-    AbstractMeasure,
-    Domain,
-    MaximumLikelihood,
-    Nodes,
-    Quadrature,
-    effective_sample_size,
-    log_mean_exp,
-)
+from fenchel.estimators import AbstractMeasure, Domain
 from fenchel.evaluate import ParameterTable, WeightedDraws
+from fenchel.evidence import Chains, LogPartition, nuts
 from fenchel.inference import Inference, Seen
 from fenchel.parameters import flat
-from fenchel.potentials import SelfNormalised
+from fenchel.partition import Account, can_be_summed, log_partition, usual
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
-POOL = 8  # candidates for each corrected draw
-CHUNK = 2_048  # draws at a time
-PARTITION_CHUNKS = 16  # of them, for log Z
-FALL = 5.0  # nats, by which f must fall to where its integral is cut off
 MISS = 1e-3  # standard deviations: by so much an inverse may be off
 MODEL_DRAWS = 64  # for each datum, so that their noise is an eighth of a standard error, but
 FEWEST_DRAWS, MOST_DRAWS = 2**15, 2**19  # at least and at most so many, and less where
 MOST_SLOPES = 2**25  # numbers would not hold f's slopes at them
 MODEL_PURPOSE = 3_083  # sets them apart
-PARTITION_PURPOSE = 1_847  # sets its draws apart from those of `sample` with the same seed
+REFERENCE_PURPOSE = 6_451  # and those of reference chains
 
 
-class LogPartition(NamedTuple):
-    """log Z, and how well it is known.
+class LogLikelihood(NamedTuple):
+    """The mean log likelihood of some rows, and how well it is known."""
 
-    An integral or a sum over all states is taken to be exact, and a constant that noise contrast
-    learnt is what it is: neither has draws.
-    """
-
-    lower: float  # a lower bound in expectation: the mean of the log weights
-    estimate: float  # the logarithm of the mean weight: a tighter one
-    standard_error: float  # of the estimate
-    ess: float  # effective sample size of the weights, as a fraction of the draws
-    draws: int
-    how: str = "importance weights"
+    lower: float
+    upper: float  # what log Z's bracket makes of it
+    estimate: float
+    standard_error: float  # over rows, and of log Z
+    rows: int
+    ess: float  # log Z's
+    pareto_k: float
+    caution: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,13 +104,65 @@ class Fit:
             )
         return log_q.astype(np.float64) - self.standardiser.log_scale
 
-    def log_partition(self) -> LogPartition:
-        """log of the integral of exp f over the data's space.
+    def log_partition(self, by: Account | None = None) -> LogPartition:
+        """log of the integral of exp f over the data's space, between two bounds.
 
-        By importance sampling where the sampler has a density; else by quadrature in one or two
-        columns, by enumeration of up to 2^20 discrete states, or as learnt by noise contrast.
+        **Arguments:**
+
+        - `by`: `"weights"`, the sampler's importance weights, where it has a density;
+          `"quadrature"`, a sum over a grid in up to three columns or over all states;
+          `"annealing"` from the sampler's start to f and back, or an `fx.evidence.Annealing` with
+          settings of your own; `"tempering"` (sequential Monte Carlo), likewise. Without a choice,
+          the first of them that can be had.
         """
-        return self._log_partition
+        by = by or usual(self._drawing, self.dim)
+        known, name = self._partitions, repr(by)
+        if name not in known:
+            found = log_partition(self._drawing, self.dim, self.config.seed, by)
+            known[name] = found.moved(self.standardiser.log_scale)
+        return known[name]
+
+    @property
+    def accounts(self) -> tuple[str, ...]:
+        """The ways in which `log_partition` can be had, but for tempering."""
+        ways = {
+            "weights": self.sampler.exact,
+            "annealing": states_of(self.f) is None and domain_of(self.f) is None,
+            "quadrature": can_be_summed(self.f, self.dim),
+        }
+        return tuple(name for name, possible in ways.items() if possible)
+
+    def log_likelihood(self, x: ArrayLike, by: Account | None = None) -> LogLikelihood:
+        """The mean log likelihood of the rows of x; `by` is `log_partition`'s."""
+        values, z = self.potential(x), self.log_partition(by)
+        mean, error = values.mean(), values.std() / len(values) ** 0.5
+        return LogLikelihood(
+            lower=float(mean - z.upper),
+            upper=float(mean - z.lower),
+            estimate=float(mean - z.estimate),
+            standard_error=float(np.hypot(error, z.standard_error)),
+            rows=len(values),
+            ess=z.ess,
+            pareto_k=z.pareto_k,
+            caution=z.caution,
+        )
+
+    def reference(
+        self, draws: int = 1_000, *, chains: int = 4, warm_up: int = 500, seed: int = 0
+    ) -> Chains:
+        """Draws of exp f by the No-U-Turn sampler, begun at the sampler's own, with R-hat and
+        effective sample sizes: what to hold the sampler against."""
+        if states_of(self.f) is not None or domain_of(self.f) is not None:
+            raise InputError(
+                "NUTS moves along f's gradient over all of space, and this model is discrete or "
+                "within a domain: its own chains are the reference."
+            )
+        begin_key, run_key = jax.random.split(
+            jax.random.fold_in(jax.random.key(seed), REFERENCE_PURPOSE)
+        )
+        begin = jnp.asarray(self._drawing.best(chains, begin_key), jnp.result_type(float))
+        found = nuts(self.f, begin, self.columns, run_key, draws, warm_up)
+        return replace(found, x=self.standardiser.inverse(found.x))
 
     @property
     def has_log_partition(self) -> bool:
@@ -142,15 +182,11 @@ class Fit:
         """
         if n < 1:
             raise InputError(f"{n} samples were asked for: ask for at least one.")
-        if corrected is None:
-            corrected = self.sampler.exact
-        if corrected:
-            self._require_density("Corrected samples")
-        # Whole chunks, whatever n: the pool is never small, and nothing compiles twice.
-        keys = jax.random.split(jax.random.key(seed), -(-n // CHUNK))
-        draw = _resampled if corrected else _raw
-        chunks = [np.asarray(draw(self._drawing, CHUNK, key), np.float64) for key in keys]
-        return self.standardiser.inverse(np.concatenate(chunks)[:n])
+        key = jax.random.key(seed)
+        draw = self._drawing.best
+        if corrected is not None:
+            draw = self._drawing.corrected if corrected else self._drawing.raw
+        return self.standardiser.inverse(draw(n, key))
 
     def summary(
         self,
@@ -215,9 +251,10 @@ class Fit:
             ("Method", self.config.method),
             ("Parameters", str(int(np.sum(found.effective)))),
         ]
-        if self.has_log_partition:
-            total = self.log_density(self.standardiser.inverse(seen.data)).sum()
-            facts.append(("Log likelihood", f"{total:.2f}"))
+        quick = [way for way in ("weights", "quadrature") if way in self.accounts]
+        if quick:
+            mean = self.log_likelihood(self.standardiser.inverse(seen.data), quick[0]).estimate
+            facts.append(("Log likelihood", f"{len(seen.data) * mean:.2f}"))
         return facts
 
     def _model(self, rows: int) -> AbstractMeasure:
@@ -225,147 +262,28 @@ class Fit:
         if self._measure is not None and not self.sampler.exact:
             return self._measure
         if self.config.method in EMBEDDINGS:
-            self._require_density("The information")
+            self._drawing.require_density("The information")
         most = min(MOST_DRAWS, MOST_SLOPES // flat(self.f)[0].size)
         count = min(max(FEWEST_DRAWS, MODEL_DRAWS * rows), most)
         own = jax.random.fold_in(jax.random.key(self.config.seed), MODEL_PURPOSE)
-        keys = jax.random.split(own, -(-count // CHUNK))
-        draws = [_weighted(self._drawing, CHUNK, key) for key in keys]
-        return WeightedDraws(jax.tree.map(lambda *parts: jnp.concatenate(parts), *draws))
+        return WeightedDraws(self._drawing.weighted(count, own))
 
     @property
-    def _drawing(self) -> tuple[Potential, AbstractSampler, PyTree, Points]:
-        return self.f, self.sampler, self.sampler_state, self.points
+    def _drawing(self) -> Drawing:
+        return Drawing(self.f, self.sampler, self.sampler_state, self.points)
 
     @property
     def _measure(self) -> AbstractMeasure | None:
         return whole_measure(self.dim, self.f, domain_of(self.f) or Domain())
 
     @cached_property
-    def _log_partition(self) -> LogPartition:
-        if self.sampler.exact:
-            return self._weighted_log_partition()
-        if self._measure is not None:
-            value, how = self._integrated(self._measure), self._measure.name
-        elif isinstance(self.f, SelfNormalised):
-            value, how = 0.0, "noise contrast, which learnt it"
-        else:
-            raise InputError(
-                "log Z of this model is not known: its sampler has no exact density, and "
-                f"{self.dim} columns are too many to integrate over. Fit with ade (from a flow or "
-                "a deep-latent start, without a box or a Metropolis step), whose weights bound it, "
-                "or with nce, which learns it."
-            )
-        value += self.standardiser.log_scale
-        return LogPartition(value, value, 0.0, 1.0, 0, how)
-
-    def _integrated(self, measure: AbstractMeasure) -> float:
-        value, fall = map(float, _integral(self.f, measure, self.dim))
-        if not fall > FALL:
-            raise InputError(
-                "exp f does not fall off within reach, so that its integral is not known: put f on "
-                "a base measure (fx.potentials.OnBase), or give the data's domain."
-            )
-        return value
-
-    def _weighted_log_partition(self) -> LogPartition:
-        own = jax.random.fold_in(jax.random.key(self.config.seed), PARTITION_PURPOSE)
-        keys = jax.random.split(own, PARTITION_CHUNKS)
-        log_w = jnp.concatenate([_log_weights(self._drawing, CHUNK, key) for key in keys])
-        weights = np.exp(np.asarray(log_w - jnp.max(log_w), np.float64))
-        jacobian = self.standardiser.log_scale
-        return LogPartition(
-            lower=float(jnp.mean(log_w)) + jacobian,  # -inf if any particle ran off
-            estimate=float(log_mean_exp(log_w)) + jacobian,
-            standard_error=float(weights.std() / weights.mean() / weights.size**0.5),
-            ess=float(effective_sample_size(log_w)),
-            draws=weights.size,
-        )
-
-    def _require_density(self, what: str) -> None:
-        if not self.sampler.exact:
-            raise InputError(
-                f"{what} needs the sampler's exact density, which this one does not have (its "
-                "start is a set of points, or a box or a Metropolis step broke it): fit with a "
-                "flow or a deep-latent start, and without those."
-            )
-
-
-def _draw(drawing, n: int, key: Key):
-    f, sampler, state, points = drawing
-    pick_key, draw_key = jax.random.split(key)
-    # Samplers that begin at the data get random points of it; the others ignore what they get.
-    rows = jax.random.randint(pick_key, (n,), 0, points.shape[0])
-    return sampler.draw(f, points[rows], state, draw_key)[0]
-
-
-@eqx.filter_jit
-def _log_weights(drawing, n: int, key: Key) -> Array:
-    return _or_none(_draw(drawing, n, key).log_weight)
-
-
-@eqx.filter_jit
-def _weighted(drawing, n: int, key: Key) -> Nodes:
-    """Draws with their weights for Z, all but f; of equal weight where there is no density."""
-    particles = _draw(drawing, n, key)
-    log_w = particles.log_weight if drawing[1].exact else jnp.zeros_like(particles.f)
-    return Nodes(particles.x, _or_none(log_w - particles.f))
-
-
-@eqx.filter_jit
-def _raw(drawing, n: int, key: Key) -> Array:
-    return _draw(drawing, n, key).x
-
-
-@eqx.filter_jit
-def _resampled(drawing, n: int, key: Key) -> Array:
-    """Systematic resampling, by weights capped so that no point of the pool is taken twice.
-
-    The cap (truncated importance sampling) costs a little bias where the weights have a heavy tail.
-    """
-    draw_key, offset_key, order_key = jax.random.split(key, 3)
-    particles = _draw(drawing, POOL * n, draw_key)
-    # In units of the cap every weight is at most 1 and they sum to n: ticks one apart meet each
-    # point at most once.
-    weights = _capped(jax.nn.softmax(_or_none(particles.log_weight)), n)
-    cumulative = jnp.cumsum(weights)
-    ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) * (cumulative[-1] / n)
-    chosen = jnp.minimum(jnp.searchsorted(cumulative, ticks), POOL * n - 1)
-    # Neighbours in the pool are neighbours in the result: put them in random order.
-    return jax.random.permutation(order_key, particles.x[chosen])
-
-
-def _capped(weights: Array, n: int) -> Array:
-    """min(w / c, 1) with the cap c for which these sum to n."""
-
-    def bisect(_, bracket):
-        low, high = bracket
-        middle = 0.5 * (low + high)
-        enough = jnp.sum(jnp.minimum(weights / middle, 1)) >= n
-        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
-
-    high = jnp.ones((), weights.dtype)
-    low, _ = lax.fori_loop(0, 60, bisect, (jnp.finfo(weights.dtype).tiny * high, high))
-    return jnp.minimum(weights / low, 1)
-
-
-def _or_none(log_w: Array) -> Array:
-    """No weight at all for a particle whose weight is not a number."""
-    return jnp.where(jnp.isnan(log_w), -jnp.inf, log_w)
+    def _partitions(self) -> dict[str, LogPartition]:
+        return {}  # what `log_partition` has found so far
 
 
 @eqx.filter_jit
 def _sampler_log_density(f: Potential, sampler: Embedding, z: Points, key: Key):
     return sampler.log_density(f, z, key)
-
-
-@eqx.filter_jit
-def _integral(f: Potential, measure: AbstractMeasure, dim: int) -> tuple[Array, Array]:
-    """log Z, and by how much f falls to the ends of the range where they are open."""
-    f = paramax.unwrap(f)
-    oracle = MaximumLikelihood(measure)
-    fall = measure.fall(f, dim) if isinstance(measure, Quadrature) else jnp.inf
-    return oracle.log_partition(f, dim), jnp.asarray(fall)
 
 
 @eqx.filter_jit

@@ -75,6 +75,10 @@ class RunFolder:
         replace_text(self.metrics_file, "".join(json.dumps(row) + "\n" for row in kept))
         return state
 
+    def was_fitted_to(self, samples: Samples) -> bool:
+        """Whether these are the data of the run."""
+        return self.read_record()["data"] == fingerprint(samples)
+
     def read_record(self) -> dict[str, Any]:
         """What `begin` wrote: configuration, data and versions."""
         if not self.config_file.is_file():

@@ -52,7 +52,7 @@ def check_log_partition(fit: fx.Fit) -> None:
     found = fit.log_partition()
     assert found.standard_error < 0.01
     assert abs(found.estimate - exact) < 4.5 * found.standard_error
-    assert found.lower < exact + 4.5 * found.standard_error
+    assert found.bound < exact + 4.5 * found.standard_error
     assert found.draws == 16 * 2048
     assert 0.2 < found.ess <= 1
 
@@ -105,4 +105,4 @@ def test_full_gaussian():
     check_log_partition(fit)
     # Negative control: the mean of the log weights is only a bound, and here not a tight one.
     found, exact = fit.log_partition(), float(fit.f.log_partition()) + fit.standardiser.log_scale
-    assert found.lower < exact - 10 * found.standard_error
+    assert found.bound < exact - 10 * found.standard_error

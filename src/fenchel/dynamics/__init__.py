@@ -51,7 +51,7 @@ from fenchel.dynamics.recipes import (
 )
 from fenchel.dynamics.solve import Solve, adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
-from fenchel.dynamics.steps import Langevin, Leapfrog, scaled
+from fenchel.dynamics.steps import Langevin, Leapfrog, scaled, step_sizes
 from fenchel.dynamics.unroll import follow, unroll
 
 __all__ = [
@@ -117,6 +117,7 @@ __all__ = [
     "scaled",
     "shortened",
     "step_back",
+    "step_sizes",
     "trace",
     "undo",
     "unroll",

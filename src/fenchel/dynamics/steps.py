@@ -4,6 +4,8 @@ from typing import TypeVar
 
 import equinox as eqx
 import jax
+import numpy as np
+import paramax
 
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.kick import Kick
@@ -56,12 +58,20 @@ class Langevin(AbstractDynamics):
 def scaled(tree: T, factor: Scalar | float) -> T:
     """Every step in the tree with its size multiplied by this; parameters may still be wrapped."""
 
-    def is_step(node: object) -> bool:
-        return isinstance(node, Leapfrog | Langevin)
-
     def longer(node):
-        if not is_step(node):
+        if not _is_step(node):
             return node
         return eqx.tree_at(lambda step: step.step_size, node, times(node.step_size, factor))
 
-    return jax.tree.map(longer, tree, is_leaf=is_step)
+    return jax.tree.map(longer, tree, is_leaf=_is_step)
+
+
+def step_sizes(tree: PyTree) -> np.ndarray:
+    """The sizes of all steps in the tree, in a row."""
+    nodes = jax.tree.leaves(paramax.unwrap(tree), is_leaf=_is_step)
+    sizes = [np.ravel(node.step_size) for node in nodes if _is_step(node)]
+    return np.concatenate(sizes) if sizes else np.zeros(0)
+
+
+def _is_step(node: object) -> bool:
+    return isinstance(node, Leapfrog | Langevin)

@@ -89,7 +89,7 @@ class Quadrature(AbstractMeasure):
         # Where the nodes are is not differentiated, and neither are the looks for it.
         arrays, static = eqx.partition(f, eqx.is_array)
         still = eqx.combine(lax.stop_gradient(arrays), static)
-        low, high = lax.stop_gradient(self._range(still, x, block))
+        low, high = lax.stop_gradient(self.reached(still, x, block))
         rule = np.polynomial.legendre.leggauss(self.count)
         unit, weight = (jnp.asarray(part, x.dtype) for part in rule)
         middle, half = (low + high) / 2, (high - low) / 2
@@ -101,7 +101,7 @@ class Quadrature(AbstractMeasure):
     def fall(self, f: Potential, dim: int) -> Scalar:
         """By how many nats f falls from its peak to the open ends of the range that was found."""
         origin, block = jnp.zeros(dim), jnp.arange(dim)
-        low, high = self._range(f, origin, block)
+        low, high = self.reached(f, origin, block)
         x = self.nodes(f, origin, block).x
         values = jax.vmap(f)(x)
         first, last = (end(x, axis=0, keepdims=True) for end in (jnp.min, jnp.max))
@@ -111,7 +111,8 @@ class Quadrature(AbstractMeasure):
         at_ends = jnp.where(jnp.any(outermost, axis=1), values, -jnp.inf)
         return jnp.max(values) - jnp.max(at_ends)
 
-    def _range(self, f: Potential, x: Point, block: Array) -> tuple[Array, Array]:
+    def reached(self, f: Potential, x: Point, block: Array) -> tuple[Array, Array]:
+        """The low and the high end, along each coordinate of the block, of where exp f is."""
         ends = jnp.asarray(self.domain.low), jnp.asarray(self.domain.high)
         floor, ceiling = (jnp.broadcast_to(end, x.shape)[block].astype(x.dtype) for end in ends)
         start = (

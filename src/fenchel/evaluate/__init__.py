@@ -1,6 +1,7 @@
 """How good are samples, and how well are parameters known?"""
 
 from fenchel.evaluate.coverage import Coverage, coverage
+from fenchel.evaluate.health import Health, training_health
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
 from fenchel.evaluate.overlap import EnergyOverlap, energy_overlap
 from fenchel.evaluate.parameter_table import ParameterTable
@@ -22,6 +23,7 @@ __all__ = [
     "Asymptotics",
     "Coverage",
     "EnergyOverlap",
+    "Health",
     "MMDResult",
     "MMDTest",
     "Moments",
@@ -43,4 +45,5 @@ __all__ = [
     "sandwich",
     "sliced_wasserstein",
     "stein_test",
+    "training_health",
 ]

@@ -14,13 +14,11 @@ from fenchel.report.figures import (
     save,
     training_figure,
 )
+from fenchel.report.opened import FRESH, SEED_OFFSET
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 
 DRAWS = 2_000
-ENOUGH = 400  # effective draws, for log Z to about 5%
-FRESH = 10_000  # points of a toy that the fit has not seen
-SEED_OFFSET = 1_000_003  # far from the seeds that anybody trains with
 
 
 class Summary(NamedTuple):
@@ -34,10 +32,18 @@ def summarise(fit: Fit, samples: Samples) -> Summary:
     rows: list[tuple[str, str]] = []
     if fit.sampler.exact:
         z = fit.log_partition()
-        values.update(log_partition_lower=z.lower, log_partition=z.estimate, ess=z.ess)
-        rows.append(("log Z", f"{z.estimate:.4f} ± {z.standard_error:.4f} (bound {z.lower:.4f})"))
-        verdict = "" if z.ess * z.draws >= ENOUGH else ": too few, do not trust log Z"
-        rows.append(("effective sample size", f"{z.ess:.1%} of {z.draws:,} draws{verdict}"))
+        values.update(
+            log_partition=z.estimate,
+            log_partition_lower=z.lower,
+            log_partition_upper=z.upper,
+            log_partition_bound=z.bound,
+            ess=z.ess,
+            caution=z.caution,
+        )
+        within = f"within {z.lower:.4f} to {z.upper:.4f}"
+        rows.append(("log Z", f"{z.estimate:.4f} ± {z.standard_error:.4f}, {within}"))
+        caution = f": {z.caution}" if z.caution else ""
+        rows.append(("effective sample size", f"{z.ess:.1%} of {z.draws:,} draws{caution}"))
     elif fit.has_log_partition:
         z = fit.log_partition()
         values.update(log_partition=z.estimate)

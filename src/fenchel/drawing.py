@@ -1,0 +1,130 @@
+"""Draws from a fitted model in standard units: raw, corrected by their weights, and the weights."""
+
+from typing import NamedTuple
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from fenchel.dynamics import Particle
+from fenchel.errors import InputError
+from fenchel.estimators import Nodes
+from fenchel.samplers import AbstractSampler
+from fenchel.shapes import Array, Key, Points, Potential, PyTree
+
+POOL = 8  # candidates for each corrected draw
+CHUNK = 2_048  # draws at a time
+
+
+class Drawing(NamedTuple):
+    """A potential with its sampler, what that remembers, and the data points it may begin at."""
+
+    f: Potential
+    sampler: AbstractSampler
+    state: PyTree
+    points: Points
+
+    def raw(self, n: int, key: Key) -> np.ndarray:
+        """n draws of the sampler as it is."""
+        return self._in_chunks(_raw, n, key)
+
+    def corrected(self, n: int, key: Key) -> np.ndarray:
+        """n draws, resampled by importance weights from a pool eight times as large."""
+        self.require_density("Corrected samples")
+        return self._in_chunks(_resampled, n, key)
+
+    def best(self, n: int, key: Key) -> np.ndarray:
+        """Corrected draws where the sampler has a density, else raw ones."""
+        return (self.corrected if self.sampler.exact else self.raw)(n, key)
+
+    def weighted(self, count: int, key: Key) -> Nodes:
+        """At least `count` draws, with their weights for Z without f."""
+        keys = jax.random.split(key, -(-count // CHUNK))
+        parts = [_weighted(self, CHUNK, own) for own in keys]
+        return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
+
+    def log_weights(self, chunks: int, key: Key) -> np.ndarray:
+        """log importance weights of so many chunks of draws; their mean weight estimates Z."""
+        self.require_density("An importance weight")
+        keys = jax.random.split(key, chunks)
+        return np.concatenate([np.asarray(_log_weights(self, CHUNK, k), np.float64) for k in keys])
+
+    def require_density(self, what: str) -> None:
+        """Refuse what cannot be had without the sampler's exact density."""
+        if not self.sampler.exact:
+            raise InputError(
+                f"{what} needs the sampler's exact density, which this one does not have (its "
+                "start is a set of points, or a box or a Metropolis step broke it): fit with a "
+                "flow or a deep-latent start, and without those."
+            )
+
+    def _in_chunks(self, draw, n: int, key: Key) -> np.ndarray:
+        # Whole chunks, whatever n: the pool is never small, and nothing compiles twice.
+        keys = jax.random.split(key, -(-n // CHUNK))
+        chunks = [np.asarray(draw(self, CHUNK, own), np.float64) for own in keys]
+        return np.concatenate(chunks)[:n]
+
+
+def _draw(drawing: Drawing, n: int, key: Key) -> Particle:
+    f, sampler, state, points = drawing
+    pick_key, draw_key = jax.random.split(key)
+    # Samplers that begin at the data get random points of it; the others ignore what they get.
+    rows = jax.random.randint(pick_key, (n,), 0, points.shape[0])
+    return sampler.draw(f, points[rows], state, draw_key)[0]
+
+
+@eqx.filter_jit
+def _log_weights(drawing: Drawing, n: int, key: Key) -> Array:
+    return _or_none(_draw(drawing, n, key).log_weight)
+
+
+@eqx.filter_jit
+def _weighted(drawing: Drawing, n: int, key: Key) -> Nodes:
+    """Draws with their weights for Z, all but f; of equal weight where there is no density."""
+    particles = _draw(drawing, n, key)
+    log_w = particles.log_weight if drawing.sampler.exact else jnp.zeros_like(particles.f)
+    return Nodes(particles.x, _or_none(log_w - particles.f))
+
+
+@eqx.filter_jit
+def _raw(drawing: Drawing, n: int, key: Key) -> Array:
+    return _draw(drawing, n, key).x
+
+
+@eqx.filter_jit
+def _resampled(drawing: Drawing, n: int, key: Key) -> Array:
+    """Systematic resampling, by weights capped so that no point of the pool is taken twice.
+
+    The cap (truncated importance sampling) costs a little bias where the weights have a heavy tail.
+    """
+    draw_key, offset_key, order_key = jax.random.split(key, 3)
+    particles = _draw(drawing, POOL * n, draw_key)
+    # In units of the cap every weight is at most 1 and they sum to n: ticks one apart meet each
+    # point at most once.
+    weights = _capped(jax.nn.softmax(_or_none(particles.log_weight)), n)
+    cumulative = jnp.cumsum(weights)
+    ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) * (cumulative[-1] / n)
+    chosen = jnp.minimum(jnp.searchsorted(cumulative, ticks), POOL * n - 1)
+    # Neighbours in the pool are neighbours in the result: put them in random order.
+    return jax.random.permutation(order_key, particles.x[chosen])
+
+
+def _capped(weights: Array, n: int) -> Array:
+    """min(w / c, 1) with the cap c for which these sum to n."""
+
+    def bisect(_, bracket):
+        low, high = bracket
+        middle = 0.5 * (low + high)
+        enough = jnp.sum(jnp.minimum(weights / middle, 1)) >= n
+        return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
+
+    high = jnp.ones((), weights.dtype)
+    low, _ = lax.fori_loop(0, 60, bisect, (jnp.finfo(weights.dtype).tiny * high, high))
+    return jnp.minimum(weights / low, 1)
+
+
+def _or_none(log_w: Array) -> Array:
+    """No weight at all for a particle whose weight is not a number."""
+    return jnp.where(jnp.isnan(log_w), -jnp.inf, log_w)

@@ -1,0 +1,144 @@
+"""log Z of a fitted model in standard units, by whichever account can be given of it."""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import paramax
+
+from fenchel.choices import choose
+from fenchel.drawing import Drawing
+from fenchel.errors import InputError
+from fenchel.estimation import domain_of, states_of, whole_measure
+from fenchel.estimators import Counting, Domain, MaximumLikelihood, Quadrature
+from fenchel.evidence import (
+    AbstractReference,
+    Annealing,
+    GaussianReference,
+    LogPartition,
+    StartReference,
+    Tempering,
+    from_both_ends,
+    from_weights,
+    integrated,
+    known,
+)
+from fenchel.evidence.integral import NODES
+from fenchel.potentials import SelfNormalised
+from fenchel.samplers import Embedding
+from fenchel.shapes import Array, Key, Potential
+from fenchel.starts import AbstractDensityStart
+
+CHUNKS = 16  # of draws, for the weights' mean
+FALL = 5.0  # nats, by which f must fall to where its integral is cut off
+REFERENCE_POINTS = 4_096  # for the Gaussian that annealing begins at where there is no start
+PURPOSE = 1_847  # sets the draws for log Z apart from those of `sample` with the same seed
+
+Account = str | Annealing | Tempering
+
+
+def log_partition(drawing: Drawing, dim: int, seed: int, by: Account) -> LogPartition:
+    """By importance weights, quadrature or enumeration, annealing, or tempering."""
+    key = jax.random.fold_in(jax.random.key(seed), PURPOSE)
+    if isinstance(by, Annealing):
+        return _annealed(drawing, by, key)
+    if isinstance(by, Tempering):
+        return _tempered(drawing, by, key)
+    accounts: dict[str, Callable[[], LogPartition]] = {
+        "weights": lambda: from_weights(drawing.log_weights(CHUNKS, key), "importance weights"),
+        "quadrature": lambda: _summed(drawing.f, dim),
+        "annealing": lambda: _annealed(drawing, Annealing(), key),
+        "tempering": lambda: _tempered(drawing, Tempering(), key),
+    }
+    return choose(accounts, by, "account of log Z")()
+
+
+def can_be_summed(f: Potential, dim: int) -> bool:
+    """Whether quadrature or enumeration gives log Z."""
+    if isinstance(f, SelfNormalised):
+        return True
+    if states_of(f) is not None:
+        return whole_measure(dim, f, Domain()) is not None
+    return dim in NODES
+
+
+def usual(drawing: Drawing, dim: int) -> str:
+    """The sampler's weights where it has a density; else a sum, or what noise contrast learnt."""
+    if drawing.sampler.exact:
+        return "weights"
+    if can_be_summed(drawing.f, dim):
+        return "quadrature"
+    raise InputError(
+        "log Z of this model is not known: its sampler has no exact density, and "
+        f"{dim} columns are too many to integrate over. Anneal, as in "
+        'fit.log_partition("annealing"), or fit with ade (from a flow or a deep-latent start, '
+        "without a box or a Metropolis step), whose weights bound it, or with nce, which learns it."
+    )
+
+
+def _summed(f: Potential, dim: int) -> LogPartition:
+    measure = whole_measure(dim, f, domain_of(f) or Domain())
+    if isinstance(measure, Counting):
+        return known(float(_log_sum(f, measure, dim)), measure.name)
+    if dim in NODES:
+        box = Quadrature(domain=domain_of(f) or Domain())
+        low, high, fall = _box(f, box, dim)
+        if not fall > FALL:
+            raise InputError(
+                "exp f does not fall off within reach, so that its integral is not known: put f on "
+                "a base measure (fx.potentials.OnBase), or give the data's domain."
+            )
+        return integrated(f, low, high)
+    if isinstance(f, SelfNormalised):
+        return known(0.0, "noise contrast, which learnt it")
+    raise InputError(
+        f"{dim} columns are too many to sum or integrate over: up to {max(NODES)} continuous ones "
+        "can be, or 20 of two states; take the weights, or annealing."
+    )
+
+
+def _annealed(drawing: Drawing, annealing: Annealing, key: Key) -> LogPartition:
+    prepare_key, forward_key, points_key, reverse_key = jax.random.split(key, 4)
+    reference = _reference(drawing, points_key)
+    stations = annealing.prepare(drawing.f, reference, prepare_key)
+    log_w, _ = annealing.forward(drawing.f, reference, stations, forward_key)
+    points = jnp.asarray(drawing.best(annealing.chains, points_key), log_w.dtype)
+    reverse = annealing.reverse(drawing.f, reference, stations, points, reverse_key)
+    whence = "corrected draws" if drawing.sampler.exact else "long chains"
+    return from_both_ends(log_w, reverse, f"annealing, and back from {whence}")
+
+
+def _tempered(drawing: Drawing, tempering: Tempering, key: Key) -> LogPartition:
+    prepare_key, forward_key, points_key = jax.random.split(key, 3)
+    reference = _reference(drawing, points_key)
+    stations = tempering.prepare(drawing.f, reference, prepare_key)
+    log_w, _ = tempering.forward(drawing.f, reference, stations, forward_key)
+    return from_weights(log_w, "tempered sequential Monte Carlo", tempering.runs // 4)
+
+
+def _reference(drawing: Drawing, key: Key) -> AbstractReference:
+    """The sampler's start where that has a density, else a Gaussian around the model's draws."""
+    if states_of(drawing.f) is not None or domain_of(drawing.f) is not None:
+        raise InputError(
+            "Annealing moves along f's gradient over all of space, and this model is discrete or "
+            "within a domain: take quadrature, or enumeration."
+        )
+    sampler = drawing.sampler
+    if isinstance(sampler, Embedding) and isinstance(sampler.start, AbstractDensityStart):
+        return StartReference(sampler.start)
+    points = drawing.best(REFERENCE_POINTS, key)
+    return GaussianReference.around(jnp.asarray(points, jnp.result_type(float)))
+
+
+@eqx.filter_jit
+def _log_sum(f: Potential, measure: Counting, dim: int) -> Array:
+    return MaximumLikelihood(measure).log_partition(paramax.unwrap(f), dim)
+
+
+@eqx.filter_jit
+def _box(f: Potential, measure: Quadrature, dim: int) -> tuple[Array, Array, Array]:
+    """Where the mass is, and by how much f falls to the ends of that where they are open."""
+    f = paramax.unwrap(f)
+    low, high = measure.reached(f, jnp.zeros(dim), jnp.arange(dim))
+    return low, high, measure.fall(f, dim)

@@ -1,0 +1,73 @@
+import numpy as np
+import pytest
+
+from fenchel.evaluate.health import training_health
+
+
+def rows(count: int = 40, **series) -> list[dict]:
+    usual = {"lag": 0.02, "ess": 0.95, "loss": -1.0, "log_likelihood": -2.0}
+    values = {name: np.broadcast_to(v, count) for name, v in {**usual, **series}.items()}
+    return [
+        {"iteration": 100 * (i + 1), "events": [], "skipped": 0}
+        | {name: None if np.isnan(v[i]) else float(v[i]) for name, v in values.items()}
+        for i in range(count)
+    ]
+
+
+def verdict(metrics, steps=4_000, dim=2):
+    return training_health(metrics, dim, steps)
+
+
+def test_a_calm_run_has_converged():
+    noise = 0.01 * np.random.default_rng(0).standard_normal(40)
+    health = verdict(rows(log_likelihood=-2.0 + noise))
+    assert (health.word, health.verdict) == ("converged", "good")
+    assert "dual gap 0.020 nats" in health.evidence
+    assert "95% of the batch" in health.evidence
+
+
+def test_a_run_that_still_climbs_is_noticed_and_noise_is_not_climbing():
+    climbing = np.linspace(-4.0, -2.0, 40)
+    assert verdict(rows(log_likelihood=climbing)).word == "still improving"
+    # 200 runs of pure noise: a slope of 2 errors is had by chance in 5 of them, 15 once in 1e4.
+    noise = 0.3 * np.random.default_rng(0).standard_normal((200, 40))
+    said = [verdict(rows(log_likelihood=series)).word for series in noise]
+    assert said.count("converged") >= 185
+
+
+def test_divergence_is_dated():
+    lag = np.full(40, 0.05)
+    lag[5], lag[25:] = 9.0, 50.0  # once it recovered
+    health = verdict(rows(lag=lag))
+    assert (health.word, health.verdict) == ("diverging since step 2,600", "bad")
+    loss = np.full(40, -1.0)
+    loss[30:] = np.nan
+    assert verdict(rows(loss=loss)).word == "diverging since step 3,100"
+    assert verdict(rows(loss=np.nan)).word == "diverging since step 100"
+
+
+@pytest.mark.parametrize("series", [{"lag": 2.0}, {"ess": 0.03}])
+def test_a_sampler_behind_is_said(series):
+    assert verdict(rows(**series)).word == "sampler behind"
+    # Many dimensions allow for more.
+    assert verdict(rows(lag=2.0), dim=64).word == "converged"
+
+
+def test_a_run_that_was_cut_short():
+    assert verdict(rows(), steps=9_000).word == "stopped at step 4,000 of 9,000"
+    assert verdict([]).verdict == "bad"
+
+
+def test_classical_runs_have_no_weights():
+    health = verdict(rows(ess=np.nan, log_likelihood=np.nan, lag=0.0))
+    assert health.word == "converged"
+    assert "sample size" not in health.evidence
+
+
+def test_events_are_counted():
+    metrics = rows()
+    metrics[3]["skipped"] = 2
+    metrics[5]["events"] = [{"who": "flow", "iteration": 501, "strain": 1.2}]
+    evidence = verdict(metrics).evidence
+    assert "2 step(s) dropped" in evidence
+    assert "shortened 1 time" in evidence

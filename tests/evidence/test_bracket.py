@@ -1,0 +1,107 @@
+import numpy as np
+import pytest
+from scipy.special import logsumexp
+
+from fenchel.evidence import from_both_ends, from_weights, known
+from fenchel.evidence.bracket import pareto_index
+
+N = 4_096
+
+
+def log_normal(spread: float, seed: int, *, of_model: bool = False) -> np.ndarray:
+    """Log weights whose mean weight is 1; under the model their mean moves by the variance."""
+    mean = (0.5 if of_model else -0.5) * spread**2
+    return mean + spread * np.random.default_rng(seed).standard_normal(N)
+
+
+@pytest.mark.parametrize("spread", [0.1, 0.5, 1.0])
+def test_the_bracket_holds_the_truth(spread):
+    # Each end misses in 1 of 200 runs: more than 5 misses of 100 happen less than once in 500.
+    found = [from_weights(log_normal(spread, seed), "test") for seed in range(100)]
+    assert sum(z.lower < 0 < z.upper for z in found) >= 95
+    assert all(z.caution == "" for z in found)
+    assert max(z.width for z in found) < 0.05 + 0.2 * spread
+
+
+@pytest.mark.parametrize("spread", [0.5, 2.0])
+def test_the_bracket_from_both_ends_holds_the_truth(spread):
+    found = [
+        from_both_ends(
+            log_normal(spread, seed), log_normal(spread, 1_000 + seed, of_model=True), "test"
+        )
+        for seed in range(100)
+    ]
+    assert sum(z.lower < 0 < z.upper for z in found) >= 95
+
+
+def test_one_sample_bounds_are_those_of_theory():
+    # E[log w] is -s²/2; its standard error s / sqrt(n): 5 of them are missed once in a million.
+    z = from_weights(log_normal(0.8, 0), "test")
+    assert z.bound == pytest.approx(-0.32, abs=5 * 0.8 / N**0.5)
+    assert z.bound_error == pytest.approx(0.8 / N**0.5, rel=0.1)
+    assert z.ess == pytest.approx(np.exp(-0.64), rel=0.15)
+    assert z.standard_error == pytest.approx((np.expm1(0.64) / N) ** 0.5, rel=0.2)
+
+
+def test_a_group_bound_is_the_mean_over_mixed_groups():
+    """The replacement of one weight in turn, written out."""
+    forward, backward = log_normal(1.0, 1)[:128], log_normal(1.0, 2)[:128]
+    k = 4
+    means = []
+    for group in range(32):
+        rows = slice(group * k, (group + 1) * k)
+        for j in range(k):
+            mixed = forward[rows].copy()
+            mixed[j] = backward[rows][j]
+            means.append(logsumexp(mixed) - np.log(k))
+    upper = np.reshape(means, (32, k)).mean(axis=1)
+    found = from_both_ends(forward, backward, "test")
+    margin = found.upper - upper.mean()
+    assert margin == pytest.approx(2.744 * upper.std(ddof=1) / 32**0.5, rel=1e-3)
+
+
+def test_a_lost_mode_is_seen_only_from_the_model():
+    """A sampler that never visits half of the model: its own weights cannot tell."""
+    forward = np.full(N, np.log(0.5))
+    # Of the model's draws half are where the sampler never is, with weights beyond all bounds.
+    backward = np.where(np.arange(N) % 2, 50.0, np.log(0.5))
+    alone = from_weights(forward, "test")
+    assert alone.upper < 0
+    assert alone.caution == ""
+    both = from_both_ends(forward, backward, "test")
+    assert both.upper > 0
+    assert "more stations" in both.caution
+
+
+@pytest.mark.parametrize(
+    ("log_w", "words"),
+    [
+        (log_normal(4.0, 0), "draws count"),
+        (0.75 * np.random.default_rng(0).standard_exponential(40 * N), "heavy tail"),
+        (np.append(np.full(N, -np.inf), np.zeros(N)), "ran off"),
+    ],
+)
+def test_what_not_to_trust_is_said(log_w, words):
+    assert words in from_weights(log_w, "test").caution
+
+
+@pytest.mark.parametrize("index", [0.3, 0.9])
+def test_the_tail_index_is_found(index):
+    # w = U^(-k) has a Pareto tail of index k. Its estimate from 600 values has an error of 0.06.
+    log_w = -index * np.log(np.random.default_rng(0).uniform(size=40_000))
+    assert pareto_index(log_w) == pytest.approx(index, abs=0.25)
+
+
+def test_equal_weights_leave_nothing_open():
+    z = from_weights(np.full(N, 3.0), "test")
+    assert (z.lower, z.upper, z.ess) == pytest.approx((3.0, 3.0, 1.0))
+    assert z.caution == ""
+
+
+def test_moving_moves_all_but_the_errors():
+    z = from_weights(log_normal(0.5, 0), "test")
+    moved = z.moved(2.0)
+    assert moved.estimate == z.estimate + 2
+    assert moved.width == pytest.approx(z.width)
+    assert moved.standard_error == z.standard_error
+    assert known(1.0, "integral").moved(1.0).upper == 2.0

@@ -1,0 +1,29 @@
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fenchel.evidence import integral, integrated
+from fenchel.potentials import FullGaussian
+
+
+@pytest.mark.parametrize("dim", [1, 2, 3])
+def test_a_gaussian_is_integrated_exactly(dim, x64, monkeypatch):
+    monkeypatch.setattr(integral, "NODES", {1: 101, 2: 101, 3: 61})
+    precision = np.eye(dim) + 0.3
+    f = FullGaussian.from_precision(jnp.full(dim, 0.2), jnp.asarray(precision))
+    found = integrated(f, jnp.full(dim, -9.0), jnp.full(dim, 9.0))
+    assert found.estimate == pytest.approx(float(f.log_partition()), abs=1e-8)
+    assert found.lower <= found.estimate <= found.upper
+    assert found.caution == ""
+
+
+def test_within_a_box_the_ends_count_half(x64):
+    # exp(x) on [0, 1]: e - 1, to the square of the spacing.
+    found = integrated(lambda x: x[0], jnp.zeros(1), jnp.ones(1))
+    assert found.estimate == pytest.approx(np.log(np.e - 1), abs=1e-8)
+
+
+def test_a_density_too_thin_for_the_grid_is_noticed(monkeypatch):
+    monkeypatch.setattr(integral, "NODES", {1: 21})
+    found = integrated(lambda x: -0.5 * (x[0] / 0.01) ** 2, jnp.full(1, -4.0), jnp.full(1, 4.0))
+    assert "too steep" in found.caution
