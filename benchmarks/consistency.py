@@ -31,9 +31,9 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import paramax  # noqa: E402
 from jax import lax  # noqa: E402
-from jax.flatten_util import ravel_pytree  # noqa: E402
 
 from benchmarks.record import RESULTS, provenance, versions, write  # noqa: E402
+from fenchel import parameters  # noqa: E402
 from fenchel.dynamics import CentredNormal, Gibbs, Options, Rademacher, Repeat, hmc  # noqa: E402
 from fenchel.estimators import (  # noqa: E402
     AbstractEstimator,
@@ -61,7 +61,6 @@ from fenchel.estimators import (  # noqa: E402
     pseudo_likelihood,
     strip_edges,
 )
-from fenchel.parameters import learnt, split  # noqa: E402
 from fenchel.potentials import Ising, Linear, SelfNormalised, Within, graphs  # noqa: E402
 from fenchel.report.style import new_figure  # noqa: E402
 from fenchel.samplers import Embedding, Persistent  # noqa: E402
@@ -149,9 +148,8 @@ def fisher(family: Family) -> Array:
 
 def flat(f: Potential) -> tuple[Array, Callable[[Array], Potential]]:
     """f's parameters as a vector, and the way back."""
-    _, static = split(f)
-    params, unravel = ravel_pytree(learnt(f))
-    return params, lambda w: paramax.unwrap(eqx.combine(unravel(w), static))
+    params, rebuild = parameters.flat(f)
+    return params, lambda w: paramax.unwrap(rebuild(w))
 
 
 def _error(
