@@ -32,6 +32,7 @@ import numpy as np  # noqa: E402
 import paramax  # noqa: E402
 from jax import lax  # noqa: E402
 
+from benchmarks.optimum import descended, newton  # noqa: E402
 from benchmarks.record import RESULTS, provenance, versions, write  # noqa: E402
 from fenchel import parameters  # noqa: E402
 from fenchel.dynamics import CentredNormal, Gibbs, Options, Rademacher, Repeat, hmc  # noqa: E402
@@ -69,8 +70,6 @@ from fenchel.starts import Empirical  # noqa: E402
 from fenchel.states import all_states  # noqa: E402
 
 SEED = 11
-NEWTON = 20  # steps
-STOCHASTIC = 300
 PAIRS = 500  # points in a block of the Stein discrepancy: all pairs of 100,000 are too many
 CELLS = 1_500  # a side, of the grid that draws from densities in the plane
 FISHER_DRAWS = 200_000
@@ -171,37 +170,6 @@ def _error(
     keys = jax.random.split(jax.random.key(SEED), replicates)
     squares = jax.jit(lambda keys: lax.map(one, keys))(keys)
     return float(jnp.sqrt(jnp.mean(squares)))
-
-
-def newton(estimator, rebuild, start, data, memory, information, key) -> Array:
-    """With random numbers held fixed; proposals that depend on f are drawn anew at each step."""
-
-    def loss(w: Array) -> Scalar:
-        return estimator.estimate(rebuild(w), data, memory, key).loss
-
-    def step(_, w: Array) -> Array:
-        return w - 0.8 * jnp.linalg.solve(jax.hessian(loss)(w), jax.grad(loss)(w))
-
-    return lax.fori_loop(0, NEWTON, step, start)
-
-
-def descended(estimator, rebuild, start, data, memory, information, key) -> Array:
-    """The mean of the second half of a preconditioned stochastic descent."""
-
-    def loss(w: Array, memory, key: Key):
-        estimate = estimator.estimate(rebuild(w), data, memory, key)
-        return estimate.loss, estimate.memory
-
-    def step(carry, inputs):
-        w, memory = carry
-        index, own = inputs
-        gradient, memory = jax.grad(loss, has_aux=True)(w, memory, own)
-        w = w - jnp.linalg.solve(information, gradient) / (1 + index / 10) ** 0.6
-        return (w, memory), w
-
-    inputs = jnp.arange(STOCHASTIC), jax.random.split(key, STOCHASTIC)
-    _, path = lax.scan(step, (start, memory), inputs)
-    return jnp.mean(path[STOCHASTIC // 2 :], axis=0)
 
 
 def _log_partition(f: Potential) -> float:

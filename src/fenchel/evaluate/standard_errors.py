@@ -157,7 +157,9 @@ def inverse_information(found: Moments, information: Array, rows: int) -> Asympt
 def _asymptotics(bread: np.ndarray, covariance: np.ndarray, found: Moments) -> Asymptotics:
     step = -np.einsum("...ij,...j->...i", bread, _double(found.gradient))
     error = bread @ _double(found.gradient_error) @ _transposed(bread)
-    return Asymptotics(covariance, step, np.sqrt(np.diagonal(error, axis1=-2, axis2=-1)))
+    # What is zero may have been rounded below it.
+    variances = np.maximum(np.diagonal(error, axis1=-2, axis2=-1), 0)
+    return Asymptotics(covariance, step, np.sqrt(variances))
 
 
 # What one datum adds to the gradient.
