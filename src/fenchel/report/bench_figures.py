@@ -47,12 +47,12 @@ def stages_figure(stages: dict[str, list[np.ndarray]], data: dict[str, np.ndarra
     with style.new_figure("From the start to the samples", size) as figure:
         grid = figure.subplots(len(stages), steps + 1, squeeze=False)
         for row, (name, clouds) in zip(grid, stages.items(), strict=True):
-            for column, (axes, cloud) in enumerate(zip(row, [*clouds, data[name]], strict=True)):
-                last = column == steps
-                _cloud(axes, cloud, data[name], style.DATA if last else style.SAMPLES)
-                if row is grid[0]:
-                    axes.set_title("data" if last else _after(column))
+            for axes, cloud in zip(row, clouds, strict=False):
+                _cloud(axes, cloud, data[name], style.SAMPLES)
+            _cloud(row[-1], data[name], data[name], style.DATA)
             _label(row[0], name)
+        for axes, heading in zip(grid[0], [*map(_after, range(steps)), "data"], strict=True):
+            axes.set_title(heading)
     return figure
 
 
