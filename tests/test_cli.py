@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from fenchel import cli
+from fenchel.evidence import Annealing
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
@@ -82,6 +83,20 @@ def test_a_flow_by_name_is_fitted_resumed_and_loaded(monkeypatch, tmp_path, tiny
     assert (out / "model.safetensors").read_bytes() == whole
     assert call(monkeypatch, "sample", out, "-n", 5, "--out", tmp_path / "s.npy") == 0
     assert np.isfinite(np.load(tmp_path / "s.npy")).all()
+
+
+def test_a_run_is_evaluated(monkeypatch, capsys, run, folder):
+    monkeypatch.setattr("fenchel.report.evaluation.MOST_POINTS", 100)
+    monkeypatch.setattr("fenchel.report.evaluation.CHAIN_DRAWS", 10)
+    monkeypatch.setattr("fenchel.report.evaluation.SHORT", Annealing(64, 2, 1))
+    assert call(monkeypatch, "evaluate", run, folder / "data.csv", "--json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["verdict"]["value"] == found["values"]["training"]
+    names = [line["name"] for line in found["lines"]]
+    assert "mean log likelihood, training data" in names
+    assert "MMD, raw samples against data" in names
+    assert call(monkeypatch, "evaluate", run) == 2
+    assert "give the file, as in fenchel evaluate" in capsys.readouterr().err.replace("\n", " ")
 
 
 def test_fit_prints_json_where_a_machine_reads(monkeypatch, capsys, tmp_path, tiny):

@@ -263,8 +263,9 @@ def _sampler(found: Findings, fit: Fit) -> None:
         f"{CHAINS} chains of {CHAIN_DRAWS} draws from f, begun at the sampler's; at their worst."
     )
     if not chains.converged:
-        meaning += " They do not agree: f has modes that chains cannot leave, or is hard to walk."
-    verdict = "good" if chains.converged else "caution"
+        # That is no fault of the fit's: chains rarely cross between modes.
+        meaning += " They do not agree, and are no reference: f has modes they cannot leave."
+    verdict = "good" if chains.converged else ""
     found.add(
         Line("reference chains (NUTS)", value, verdict, meaning),
         nuts_r_hat=r_hat,
