@@ -44,7 +44,8 @@ class Looking:
         return state._replace(sampler_state=sampler_state), {"mmd": finite(self._mmds(x))}
 
     def _mmds(self, x: Array) -> np.ndarray:
-        drawn = [each.standardiser.inverse(z) for each, z in zip(self._prepared, x, strict=True)]
+        in_f_units = np.asarray(x, np.float64)
+        drawn = [p.standardiser.inverse(z) for p, z in zip(self._prepared, in_f_units, strict=True)]
         return mmds_squared(np.stack(drawn), self._held_out, self._gammas)
 
 
