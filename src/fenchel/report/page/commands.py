@@ -29,14 +29,14 @@ def commands_section(record: dict[str, Any], source: str) -> Markup:
             "Parts of this run were objects of your own, which no file describes: run the script "
             "that made them again."
         )
-        return section("again", "Again", lead)
+        return section("reproduce", "Reproduce", lead)
     lead = (
         f"With Fenchel {record.get('version', '')} and Python {record.get('python', '')} these "
         "commands make the same run. On a CPU of the same kind it is the same bit for bit."
     )
     button = tag("button", "Copy", type="button", id="copy", aria_label="Copy the commands")
     code = tag("pre", tag("code", commands(config, source), id="commands"), tabindex="0")
-    return section("again", "Again", lead, tag("div", button, code, class_="commands"))
+    return section("reproduce", "Reproduce", lead, tag("div", button, code, class_="commands"))
 
 
 def commands(config: dict[str, Any], source: str) -> str:

@@ -16,7 +16,7 @@ PARTS = {
     "energies": "Energies",
     "training": "Training",
     "settings": "Settings",
-    "again": "Again",
+    "reproduce": "Reproduce",
 }
 
 

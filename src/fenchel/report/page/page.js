@@ -78,13 +78,14 @@ function player(moving) {
     pen.fillStyle = pen.strokeStyle =
       getComputedStyle(document.documentElement).getPropertyValue("--samples");
     trails(pen, across, down);
+    const radius = Math.min(2, Math.max(1.3, across / 220));
     pen.globalAlpha = 0.85;
     pen.beginPath();
     for (let i = 0; i < moving.particles; i += 1) {
       const x = between(at, 2 * i) * across;
       const y = between(at, 2 * i + 1) * down;
-      pen.moveTo(x + 2, y);
-      pen.arc(x, y, 2, 0, 2 * Math.PI);
+      pen.moveTo(x + radius, y);
+      pen.arc(x, y, radius, 0, 2 * Math.PI);
     }
     pen.fill();
     canvas.dataset.frame = String(Math.round(at));
