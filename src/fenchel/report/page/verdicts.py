@@ -9,8 +9,7 @@ SIGNS = {"good": "✓", "caution": "!", "bad": "✕"}
 
 def verdict_line(line: Line) -> Markup:
     """The one that sums all up."""
-    said = tag("strong", line.value) if line.value else None
-    return tag("p", badge(line.verdict), " ", said, " ", line.meaning, class_="verdict")
+    return tag("p", badge(line.verdict), " ", line.meaning, class_="verdict")
 
 
 def verdicts_section(evaluation: Evaluation) -> Markup:
