@@ -54,7 +54,7 @@ class Flowing(NamedTuple):
         return np.asarray(_log_prob(self.flow, z), np.float64) - self.standardiser.log_scale
 
     def remarks(self) -> dict[str, Any]:
-        return {"ess": None, "log_partition_gap": None}
+        return {}
 
 
 def fit_flow(prepared: Prepared, epochs: int | None = None) -> tuple[Flowing, dict[str, Any]]:

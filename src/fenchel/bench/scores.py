@@ -50,12 +50,13 @@ class Ours(NamedTuple):
 
     def remarks(self) -> dict[str, Any]:
         """By importance sampling too, where that can be: the two normalisers check each other."""
+        names = ("ess", "bracket_width", "log_partition_gap")
         if not self.fit.sampler.exact:
-            return {"ess": None, "log_partition_gap": None}
-        weighted = self.fit.log_partition()
-        gap = log_partition(self.fit, self.window) - weighted.estimate
-        names = ("ess", "log_partition_gap")
-        return dict(zip(names, finite([weighted.ess, gap]), strict=True))
+            return dict.fromkeys((*names, "bracketed"))
+        z = self.fit.log_partition()
+        exact = log_partition(self.fit, self.window)
+        found = dict(zip(names, finite([z.ess, z.width, exact - z.estimate]), strict=True))
+        return {**found, "bracketed": bool(z.lower <= exact <= z.upper)}
 
 
 def scores(model: Contestant, job: Job, truth: Truth) -> dict[str, Any]:

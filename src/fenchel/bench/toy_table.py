@@ -123,6 +123,7 @@ def _details(name: str, sets: list[str], method: dict[str, Any]) -> str:
     z = {f"z, {n:,}": f"z_{n}_raw" for n in SIZES}
     z |= {f"z, {n:,}, corrected": f"z_{n}_corrected" for n in SIZES}
     header = ["data", "MMD, best", *columns, *z, "log likelihood", "true", "log Z: grid - weights"]
+    header += ["bracket, nats", "grid within"]
     lines = [
         [
             each,
@@ -132,7 +133,9 @@ def _details(name: str, sets: list[str], method: dict[str, Any]) -> str:
             number(_median(rows, each, "log_likelihood"), 4),
             number(_median(rows, each, "true_log_likelihood"), 4),
             number(_median(rows, each, "log_partition_gap"), 4),
-            f"{sum(row['diverged'] for row in _of(rows, each))} of {len(_of(rows, each))}",
+            number(_median(rows, each, "bracket_width"), 4),
+            _count(rows, each, "bracketed"),
+            _count(rows, each, "diverged"),
             str(sum(row.get("dropped_steps", 0) for row in _of(rows, each))),
         ]
         for each in sets
@@ -140,6 +143,12 @@ def _details(name: str, sets: list[str], method: dict[str, Any]) -> str:
     about = f"{in_words(method['provenance'])}."
     header += ["diverged", "dropped steps"]
     return f"## `{name}`\n\n{about[0].upper()}{about[1:]}\n\n{table(header, lines)}"
+
+
+def _count(rows: Rows, name: str, key: str) -> str:
+    """In how many runs of a set it is so."""
+    found = [row.get(key) for row in _of(rows, name)]
+    return "-" if None in found else f"{sum(map(bool, found))} of {len(found)}"
 
 
 def _z_cell(rows: Rows) -> str:

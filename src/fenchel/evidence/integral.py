@@ -14,7 +14,7 @@ from jax import lax
 from fenchel.evidence.bracket import LogPartition, known
 from fenchel.shapes import Array, Point, Potential
 
-NODES = {1: 8_001, 2: 1_001, 3: 161}  # along each axis, by the number of axes
+NODES = {1: 8_001, 2: 1_501, 3: 161}  # along each axis, by the number of axes
 ROWS = 1_024  # nodes at a time
 COARSE = 0.05  # nats between the two sums, from which on the grid is too coarse
 
