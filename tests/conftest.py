@@ -11,6 +11,10 @@ from jax.experimental.compilation_cache import compilation_cache
 # processes that tests start: a run and its resumption must be compiled alike.
 os.environ["JAX_DISABLE_MOST_OPTIMIZATIONS"] = "true"
 jax.config.update("jax_disable_most_optimizations", True)
+# Of XLA's two ways to write a CPU's loops the newer compiles for twice as long. A version of XLA
+# that does not know a flag refuses to start: only those that do are asked.
+if jax.__version_info__ < (0, 11):
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 # A vector that meets a matrix by accident is an error, not a broadcast.
 jax.config.update("jax_numpy_rank_promotion", "raise")
