@@ -124,7 +124,7 @@ def _ours(name: str, steps: int, seeds: list[int]) -> list[dict[str, Any]]:
     import jax.numpy as jnp
     import paramax
 
-    from fenchel.build import build
+    from fenchel.build import build, noise_floor
     from fenchel.config import Config
     from fenchel.stacking import stack, unstack
     from fenchel.train import Batches, run_many
@@ -136,7 +136,8 @@ def _ours(name: str, steps: int, seeds: list[int]) -> list[dict[str, Any]]:
         learner = learner or parts.learner
         data = jnp.asarray(moons(seed)[0])
         states.append(learner.init(parts.potential, parts.sampler, data, jax.random.key(seed)))
-        batches.append(Batches(data, config.training.batch, config.noise_floor))
+        floor = noise_floor(config, parts.potential, learner)
+        batches.append(Batches(data, config.training.batch, floor))
     began, first, dropped, worst = time.perf_counter(), None, np.zeros(len(seeds)), 0
     for block in run_many(learner, stack(states), stack(batches), steps, block=500):
         first = first or (time.perf_counter(), block.iteration)
@@ -287,7 +288,7 @@ def speed(arguments: argparse.Namespace) -> None:
     import jax
     import jax.numpy as jnp
 
-    from fenchel.build import build
+    from fenchel.build import build, noise_floor
     from fenchel.config import Config
     from fenchel.train import Batches
     from fenchel.train.loop import compiled_block
@@ -299,7 +300,8 @@ def speed(arguments: argparse.Namespace) -> None:
         parts = build(config, 2)
         points = jnp.asarray(data)
         state = parts.learner.init(parts.potential, parts.sampler, points, jax.random.key(0))
-        batches = Batches(points, config.training.batch, config.noise_floor)
+        floor = noise_floor(config, parts.potential, parts.learner)
+        batches = Batches(points, config.training.batch, floor)
 
         def run(learner=parts.learner, state=state, batches=batches) -> float:
             began = time.perf_counter()

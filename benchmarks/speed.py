@@ -34,7 +34,7 @@ import numpy as np
 import paramax
 
 from benchmarks.record import RESULTS, provenance, versions, write
-from fenchel.build import Parts, build
+from fenchel.build import Parts, build, noise_floor
 from fenchel.config import Config
 from fenchel.data import TOYS, Standardiser
 from fenchel.estimators import FenchelBound, WeightedBound, log_likelihood
@@ -117,7 +117,7 @@ class Fenchel:
         self.state = self.parts.learner.init(
             self.parts.potential, self.parts.sampler, data(), jax.random.key(config.seed)
         )
-        self.batches = Batches(data(), config.training.batch, config.noise_floor)
+        self.batches = Batches(data(), config.training.batch, _floor(config))
 
     def __call__(self) -> int:
         done = compiled_block(self.parts.learner, self.state, self.batches, self.block)
@@ -289,7 +289,7 @@ def sizes(config: Config) -> "Sizes":
         clip_norm=dynamics.clip_norm,
         batch=training.batch,
         sampler_steps=training.sampler_steps,
-        noise=config.noise_floor,
+        noise=_floor(config),
         potential_rate=training.potential_rate,
         start_rate=training.start_rate,
         dynamics_rate=training.dynamics_rate,
@@ -353,6 +353,11 @@ def _noise(sampler: Embedding, count: int, key: Key) -> tuple[Array, Array]:
 def _parts(config: Config) -> Parts:
     """Built once, since what is built anew is compiled anew."""
     return build(config, 2)
+
+
+def _floor(config: Config) -> float:
+    parts = _parts(config)
+    return noise_floor(config, parts.potential, parts.learner)
 
 
 @cache

@@ -78,7 +78,6 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
 
 CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
 EMBEDDINGS = ("ade", "nf")  # the methods that learn their sampler
-HESSIANS = ("score-matching", "sliced-score-matching")  # that see the potential's curvature
 COORDINATES = {"standard": False, "data": True}  # whether f sees the data in their own units
 DISCRETE = ("ising", "potts", "rbm")  # potentials of discrete variables
 
@@ -147,12 +146,7 @@ def build_model(
         potential = Within(potential, jnp.asarray(domain.low), jnp.asarray(domain.high))
     if config.method == "nce" or config.estimator.learns_constant:
         potential = SelfNormalised(potential)
-    _check_method(config.method, potential)
-    if config.method in HESSIANS and config.potential.activation == "relu":
-        raise InputError(
-            f"The method {config.method!r} sees f's curvature, and a ReLU net has none: use a "
-            "smooth activation, such as silu."
-        )
+    _check_method(config, potential)
     if config.method not in EMBEDDINGS:
         return Model(potential, drawing_chains(dim, potential, keys[2]))
     if dynamics is None:
@@ -184,8 +178,20 @@ def _keys(config: Config) -> Array:
     return jax.random.split(jax.random.fold_in(jax.random.key(config.seed), BUILD_PURPOSE), 3)
 
 
-def _check_method(name: str, potential: Potential) -> None:
+def noise_floor(
+    config: Config, potential: Potential, learner: AbstractLearner | AbstractEstimator
+) -> float:
+    """The noise on training data, in standard deviations.
+
+    It would take discrete data off their states, and others out of their domain.
+    """
+    bounded = states_of(potential) is not None or config.potential.domain is not None
+    return 0.0 if bounded else config.training.floor(learner.noise_floor)
+
+
+def _check_method(config: Config, potential: Potential) -> None:
     """Refuse a method that cannot fit this potential, and say which can."""
+    name = config.method
     if name == CUSTOM:
         return
     method = choose(METHODS, name, "method")
@@ -200,6 +206,11 @@ def _check_method(name: str, potential: Potential) -> None:
         raise InputError(
             f"The method {name!r} does not keep to a domain: choose from {able}, or take "
             "logarithms (or logits) of the data instead."
+        )
+    if method.curved and config.potential.activation == "relu":
+        raise InputError(
+            f"The method {name!r} sees f's curvature, and a ReLU net has none: use a smooth "
+            "activation, such as silu."
         )
 
 

@@ -126,6 +126,10 @@ class TrainingConfig:
     block: int = 100
     checkpoint_every: int = 1_000
 
+    def floor(self, own: float) -> float:
+        """The noise floor: as it is set, or else the method's own."""
+        return own if self.noise is None else self.noise
+
 
 @dataclass(frozen=True)
 class Config:
@@ -138,17 +142,6 @@ class Config:
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
-
-    @property
-    def noise_floor(self) -> float:
-        """Of the data, in standard deviations.
-
-        The Hessian's trace rewards a score that is steep at the very data points: score matching
-        needs a wider floor, without which long runs learn the points by heart.
-        """
-        steep = self.method in ("score-matching", "sliced-score-matching")
-        own = 0.05 if steep else 0.01
-        return own if self.training.noise is None else self.training.noise
 
     def to_dict(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))

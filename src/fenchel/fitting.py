@@ -11,14 +11,22 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel.build import CUSTOM, DISCRETE, EMBEDDINGS, Parts, build, build_potential
+from fenchel.build import (
+    CUSTOM,
+    DISCRETE,
+    EMBEDDINGS,
+    Parts,
+    build,
+    build_potential,
+    noise_floor,
+)
 from fenchel.config import Config
 from fenchel.data import Samples, Standardiser, load_samples
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
 from fenchel.estimation import states_of
-from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive, ScoreMatching
-from fenchel.inference import Seen, floor_of
+from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive
+from fenchel.inference import Seen
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
@@ -119,9 +127,6 @@ def _settled(config: Config, samples: Samples, own: dict[str, Any]) -> Config:
         )
     if isinstance(estimator, NoiseContrastive):
         config = config.with_values(estimator__learns_constant=True)
-    if isinstance(estimator, ScoreMatching) and config.training.noise is None:
-        named = config.with_values(method="score-matching")
-        config = config.with_values(training__noise=named.noise_floor)
     if config.method == "nf":
         config = config.with_values(dynamics__kind="none")
     if config.potential.kind in (*DISCRETE, "discrete"):
@@ -146,7 +151,7 @@ def _train(
     domain = _domain(config, samples, standardiser)
     parts = build(config, data.shape[1], domain=domain, scaling=standardiser, **own)
     # What is taken from the data before the run (noise, chains) sees them as the run will.
-    floor = floor_of(config, parts.potential)
+    floor = noise_floor(config, parts.potential, parts.learner)
     key = jax.random.key(config.seed)
     noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
     state = parts.learner.init(parts.potential, parts.sampler, data + floor * noise, key)
@@ -171,7 +176,8 @@ def _learn(
     watcher: Watcher,
 ) -> TrainState:
     training = config.training
-    batches = Batches(data, training.batch, floor_of(config, parts.potential))
+    floor = noise_floor(config, parts.potential, parts.learner)
+    batches = Batches(data, training.batch, floor)
     blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import paramax
 
-from fenchel.build import CUSTOM, EMBEDDINGS
+from fenchel.build import CUSTOM, EMBEDDINGS, noise_floor
 from fenchel.choices import choose
 from fenchel.config import Config
 from fenchel.errors import InputError
@@ -55,14 +55,8 @@ class Inference(NamedTuple):
     asymptotics: Asymptotics
     effective: np.ndarray  # which of f's numbers have an effect at all
     how: str  # the covariance was found
+    floor: float  # of noise on the data
     notes: tuple[str, ...]
-
-
-def floor_of(config: Config, potential: Potential) -> float:
-    """The noise on training data; it would take discrete ones off their states, others out of
-    their domain."""
-    bounded = states_of(potential) is not None or config.potential.domain is not None
-    return 0.0 if bounded else config.noise_floor
 
 
 def seen_again(f: Potential, config: Config, data: Points) -> Seen:
@@ -133,19 +127,19 @@ def _by_information(f: Potential, config: Config, seen: Seen) -> Inference:
     asymptotics = standard_errors.inverse_information(
         part, matrix[np.ix_(effective, effective)], len(seen.data)
     )
-    return _inference(asymptotics, effective, "inverse information", f, seen)
+    return _inference(asymptotics, effective, "inverse information", f, config, seen)
 
 
 def _by_sandwich(f: Potential, config: Config, seen: Seen) -> Inference:
     found = _moments(f, config, seen)
     effective = np.any(np.asarray(found.curvature) != 0, axis=0)
     asymptotics = standard_errors.sandwich(_part(found, effective), len(seen.data))
-    return _inference(asymptotics, effective, "sandwich", f, seen)
+    return _inference(asymptotics, effective, "sandwich", f, config, seen)
 
 
 def _moments(f: Potential, config: Config, seen: Seen) -> Moments:
     assert seen.estimator is not None
-    floor, key = floor_of(config, f), _key(config)
+    floor, key = noise_floor(config, f, seen.estimator), _key(config)
     some = seen.data[:LOOK]
     random = floor or _is_random(seen.estimator, f, some, seen.memory, key)
     repeats = REPEATS if random else 1
@@ -164,10 +158,16 @@ def _part(found: Moments, effective: np.ndarray) -> Moments:
 
 
 def _inference(
-    asymptotics: Asymptotics, effective: np.ndarray, kind: str, f: Potential, seen: Seen
+    asymptotics: Asymptotics,
+    effective: np.ndarray,
+    kind: str,
+    f: Potential,
+    config: Config,
+    seen: Seen,
 ) -> Inference:
     source, notes = "", []
     estimator = seen.estimator
+    assert estimator is not None
     if isinstance(estimator, MaximumLikelihood):
         source = f" by {estimator.measure.name}"
         if isinstance(estimator.measure, WeightedDraws):
@@ -178,7 +178,8 @@ def _inference(
                 notes.append("Too few draws are effective: do not trust the standard errors.")
     if not effective.all():
         notes.append(f"Left out: {int(np.sum(~effective))} numbers that f does not depend on.")
-    return Inference(asymptotics, effective, kind + source, (*_far(asymptotics), *notes))
+    floor = noise_floor(config, f, estimator)
+    return Inference(asymptotics, effective, kind + source, floor, (*_far(asymptotics), *notes))
 
 
 def table(
@@ -201,13 +202,13 @@ def table(
         names=tuple(np.array(names(f), object)[found.effective]),
         estimates=np.asarray(flat(f)[0], np.float64)[found.effective],
         covariance=found.asymptotics.covariance,
-        notes=(*found.notes, *_circumstances(f, config)),
+        notes=(*found.notes, *_circumstances(f, config, found.floor)),
         distance=off,
         level=level,
     )
 
 
-def _circumstances(f: Potential, config: Config) -> list[str]:
+def _circumstances(f: Potential, config: Config, floor: float) -> list[str]:
     """What the numbers mean, and what they leave out."""
     notes = []
     if states_of(f) is not None:
@@ -219,7 +220,6 @@ def _circumstances(f: Potential, config: Config) -> list[str]:
         )
     else:
         notes.append("The parameters are in the data's own units.")
-    floor = floor_of(config, f)
     if floor:
         notes.append(
             f"The noise floor, {floor:g} standard deviations, blurs the data a little, which is a "

@@ -16,6 +16,7 @@ class Method:
     cost: str  # for each datum of a batch
     discrete: bool = False  # whether it fits discrete data too
     bounded: bool = True  # whether it can keep to a domain
+    curved: bool = False  # whether it sees the potential's curvature
 
 
 _CHAINS = "chains, no normaliser"
@@ -75,12 +76,14 @@ METHODS = {
         "Hessians",
         _NONE,
         "d x ∇f",
+        curved=True,
     ),
     "sliced-score-matching": Method(
         "the Fisher divergence, by the Hessian along random directions",
         "Hessian products",
         _NONE,
         "probes x ∇f",
+        curved=True,
     ),
     "denoising-score-matching": Method(
         "the score of the data smoothed by noise",

@@ -14,7 +14,7 @@ import numpy as np
 
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.progress import Progressing
-from fenchel.build import build
+from fenchel.build import build, noise_floor
 from fenchel.config import Config
 from fenchel.shapes import Points, Potential
 from fenchel.stacking import stack
@@ -54,7 +54,8 @@ def stacked(entries: Sequence[Entry]) -> Together:
         learner.init(own.potential, own.sampler, each.points, jax.random.key(each.config.seed))
         for own, each in zip(parts, entries, strict=True)
     ]
-    batches = [Batches(e.points, config.training.batch, config.noise_floor) for e in entries]
+    floor = noise_floor(config, parts[0].potential, learner)
+    batches = [Batches(e.points, config.training.batch, floor) for e in entries]
     return Together(learner, stack(states), stack(batches), len(entries))
 
 

@@ -15,6 +15,7 @@ from fenchel.estimators.conditional import (
 from fenchel.estimators.contrastive import ContrastiveDivergence
 from fenchel.estimators.domain import Domain
 from fenchel.estimators.estimator import (
+    NOISE_FLOOR,
     AbstractEstimator,
     AbstractLoss,
     Estimate,
@@ -59,6 +60,7 @@ from fenchel.estimators.stein import (
 )
 
 __all__ = [
+    "NOISE_FLOOR",
     "AbstractBound",
     "AbstractConnections",
     "AbstractEstimator",

@@ -14,6 +14,8 @@ import jax.numpy as jnp
 
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 
+NOISE_FLOOR = 0.01  # standard deviations: data on a curve, rounded or repeated have no density
+
 
 class Negatives(NamedTuple):
     """What a dual sampler sets against the data: E_q[g] is the sum over rows of weight times g."""
@@ -46,6 +48,11 @@ class Estimate(NamedTuple):
 
 class AbstractEstimator(eqx.Module):
     """How f learns from data."""
+
+    @property
+    def noise_floor(self) -> float:
+        """How much noise the data need on them, in standard deviations, unless a run says."""
+        return NOISE_FLOOR
 
     @abstractmethod
     def init(self, data: Points, key: Key) -> PyTree:

@@ -22,6 +22,11 @@ class AbstractLearner(eqx.Module):
     def patience(self) -> int:
         """How many steps in a row may fail before the run is stopped."""
 
+    @property
+    @abstractmethod
+    def noise_floor(self) -> float:
+        """How much noise the data need on them, in standard deviations, unless a run says."""
+
     @abstractmethod
     def init(
         self, potential: Potential, sampler: AbstractSampler, data: Points, key: Key

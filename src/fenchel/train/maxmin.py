@@ -15,6 +15,7 @@ from jax import lax
 from fenchel.dynamics import Particle, acceptance, shortened
 from fenchel.errors import InputError
 from fenchel.estimators import (
+    NOISE_FLOOR,
     AbstractBound,
     FenchelBound,
     WeightedBound,
@@ -88,6 +89,10 @@ class MaxMin(AbstractLearner):
     @property
     def patience(self) -> int:
         return self.guard.patience
+
+    @property
+    def noise_floor(self) -> float:
+        return NOISE_FLOOR
 
     def check(self, sampler: AbstractSampler) -> None:
         """Refuse what cannot work together."""

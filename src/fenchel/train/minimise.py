@@ -38,6 +38,10 @@ class Minimise(AbstractLearner):
     def patience(self) -> int:
         return self.guard.patience
 
+    @property
+    def noise_floor(self) -> float:
+        return self.estimator.noise_floor
+
     def init(
         self, potential: Potential, sampler: AbstractSampler, data: Points, key: Key
     ) -> TrainState:
