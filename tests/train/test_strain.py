@@ -1,5 +1,7 @@
 """A flow whose steps are too long: the run says so, and shortens them."""
 
+from functools import cache
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,14 +26,20 @@ SMALL = Config().with_values(
 )
 
 
+@cache
+def learner(kind):
+    """Built once, since what is built anew is compiled anew."""
+    return build(SMALL.with_values(dynamics__kind=kind), 2).learner
+
+
 def trained(kind, **values):
     """(the sampler before, the sampler after, its moving average, all events)."""
     config = SMALL.with_values(dynamics__kind=kind, **values)
     parts = build(config, 2)
     data = jax.random.normal(jax.random.key(0), (100, 2))
-    state = parts.learner.init(parts.potential, parts.sampler, data, jax.random.key(1))
+    state = learner(kind).init(parts.potential, parts.sampler, data, jax.random.key(1))
     events = []
-    for block in run(parts.learner, state, Batches(data, 16, 0.0), 20, 10):
+    for block in run(learner(kind), state, Batches(data, 16, 0.0), 20, 10):
         events += metrics_row(block, True, 1.0)["events"]
     return parts.sampler, block.state.sampler, block.state.averaged()[1], events
 
