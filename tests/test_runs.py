@@ -74,20 +74,20 @@ def rows(folder: Path) -> list[dict]:
     return [{k: v for k, v in json.loads(li).items() if "per_second" not in k} for li in lines]
 
 
-def newest(folder: Path) -> dict[str, np.ndarray]:
+def newest(folder: Path, config=TINY) -> dict[str, np.ndarray]:
     """The arrays of the newest checkpoint."""
-    parts = build(TINY, 2)
+    parts = build(config, 2)
     like = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     at = checkpoint.latest(folder / "checkpoints")
     return to_table(checkpoint.restore(folder / "checkpoints", at, like))
 
 
-def assert_equal_runs(one: Path, two: Path) -> None:
+def assert_equal_runs(one: Path, two: Path, config=TINY) -> None:
     """In metrics, in the model to the byte, and in all that a checkpoint holds."""
     assert rows(one) == rows(two)
     for name in ("model.safetensors", "model.json", "config.json"):
         assert (one / name).read_bytes() == (two / name).read_bytes(), name
-    ours, theirs = newest(one), newest(two)
+    ours, theirs = newest(one, config), newest(two, config)
     assert ours.keys() == theirs.keys()
     for name in ours:
         assert ours[name].tobytes() == theirs[name].tobytes(), name
@@ -201,6 +201,25 @@ def test_a_finished_run_resumed_only_writes_its_model_again(whole, tmp_path):
     (copy / "model.safetensors").unlink()
     fit(copy, resume=True)
     assert_equal_runs(whole, copy)
+
+
+def test_a_classical_run_is_resumed_with_its_chains(tmp_path):
+    """They never restart: a run that began them anew would end elsewhere."""
+    spins = np.where(X.mean(axis=0) < X, 1, 0)
+    config = TINY.with_values(
+        method="pcd",
+        potential__kind="ising",
+        estimator__k=1,
+        estimator__chains=8,
+        training__steps=4,
+        training__checkpoint_every=2,
+    )
+    whole, stopped = tmp_path / "whole", tmp_path / "stopped"
+    fit(whole, spins, config)
+    shutil.copytree(whole, stopped)
+    shutil.rmtree(stopped / "checkpoints" / "4")  # as if it had been stopped in its second half
+    fit(stopped, spins, config, resume=True)
+    assert_equal_runs(whole, stopped, config)
 
 
 KILLED = """
