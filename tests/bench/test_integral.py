@@ -49,7 +49,7 @@ def test_a_ridge_as_thin_as_the_noise_floor_is_seen():
 
 def test_too_coarse_a_grid_would_be_seen(monkeypatch):
     """Negative control."""
-    monkeypatch.setattr(integral, "SIDE", 60)
+    monkeypatch.setattr("fenchel.evidence.integral.NODES", {2: 61})
     f = DiagonalGaussian(jnp.zeros(2), jnp.full(2, -2 * jnp.log(0.01)))
     expected = float(f.log_partition()) + fit_of(f).standardiser.log_scale
     assert abs(log_partition(fit_of(f), window(5.0)) - expected) > 0.1

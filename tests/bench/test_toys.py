@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from fenchel.bench import epochs, integral, jobs, rival, scores, together, toy_table, toys, truth
+from fenchel.bench import epochs, jobs, rival, scores, together, toy_table, toys, truth
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.presets import PRESETS
 from fenchel.bench.progress import Progressing
@@ -34,7 +34,6 @@ def small(monkeypatch, few_draws, compiled_once):
     for module, name, value in (
         (epochs, "POINTS", 50),
         (epochs, "TUNING_POINTS", 20),
-        (integral, "SIDE", 40),
         (rival, "DEPTH", 1),
         (rival, "KNOTS", 3),
         (rival, "LAYERS", 1),
