@@ -54,12 +54,12 @@ def test_continuous(name, tmp_path):
     check(fit, PLANE, tmp_path / "model")
 
 
-def test_blocks_of_three_columns(tmp_path):
-    data = RNG.normal(size=(100, 3))
+def test_blocks_of_four_columns(tmp_path):
+    data = RNG.normal(size=(100, 4))
     fit = fx.fit(data, "composite-likelihood", config=TINY, progress=False)
     check(fit, data, tmp_path / "model")
     assert not fit.has_log_partition
-    with pytest.raises(fx.InputError, match="3 columns are too many"):
+    with pytest.raises(fx.InputError, match="4 columns are too many"):
         fit.log_density(data)
 
 

@@ -16,6 +16,9 @@ def rings():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "SIZES", (200,))
         patch.setattr(module, "POINTS_AT_ONCE", 10_000)  # the null comes in several draws
+        patch.setattr(module, "PAPER_SIZE", 200)
+        patch.setattr(module, "LOOKS", 20)
+        patch.setattr(module, "PROTOCOLS", 5)
         yield Truth.of("Ring", 200)
 
 
@@ -43,6 +46,12 @@ def test_the_truth_itself_is_within_range(rings):
     z = np.array([rings.nulls[200].z(value) for value in values])
     assert abs(z.mean()) < 0.6
     assert 0.6 < z.std() < 1.5
+
+
+def test_the_best_of_many_looks_flatters_even_the_truth(rings):
+    """The smallest of 20 is 1.9 standard deviations below; of five such, 1 is not once in 1e6."""
+    null = rings.nulls[200]
+    assert rings.best.mean < null.mean - 0.9 * null.std
 
 
 def test_another_distribution_is_not(rings):

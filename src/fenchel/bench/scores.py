@@ -7,12 +7,11 @@ import numpy as np
 from fenchel.bench.integral import Window, log_density, log_partition
 from fenchel.bench.jobs import Job
 from fenchel.bench.together import finite
-from fenchel.bench.truth import SIZES, Truth
+from fenchel.bench.truth import PAPER_SIZE, SIZES, Truth
 from fenchel.data import TOYS
 from fenchel.evaluate.batched import mmds_squared
 from fenchel.result import Fit
 
-PAPER_SIZE = 1_000  # points, of the paper's MMD
 FRESH = 10_000
 FRESH_SEED, DRAW_SEED = 1_000_003, 2_000_003  # far from the seeds that anybody trains with
 
