@@ -15,7 +15,7 @@ from fenchel.parameters import learnt
 from fenchel.result import Fit
 from fenchel.shapes import Points, PyTree
 from fenchel.stacking import unstack
-from fenchel.train import TrainState
+from fenchel.train import MaxMin, TrainState
 
 DIM = 2
 ROWS = 50_000  # of training data
@@ -35,6 +35,11 @@ class Prepared(NamedTuple):
     config: Config
     standardiser: Standardiser
     points: Points
+
+    @property
+    def noise_floor(self) -> float:
+        """Of its training data, in standard deviations."""
+        return self.config.training.floor(MaxMin().noise_floor)
 
     def fit(self, state: TrainState) -> Fit:
         """The model that its run ended with."""

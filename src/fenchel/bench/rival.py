@@ -22,7 +22,6 @@ from flowjax.train.losses import MaximumLikelihoodLoss
 
 from fenchel.bench.jobs import DIM, Prepared
 from fenchel.data import Standardiser
-from fenchel.estimators import NOISE_FLOOR
 from fenchel.parameters import learnt, split
 from fenchel.shapes import PyTree
 
@@ -96,7 +95,7 @@ def _seen(prepared: Prepared) -> jax.Array:
     """The data with our noise floor, drawn once: a curve has no density for a flow either."""
     key = jax.random.fold_in(jax.random.key(prepared.job.seed), NOISE_PURPOSE)
     noise = jax.random.normal(key, prepared.points.shape)
-    return prepared.points + prepared.config.training.floor(NOISE_FLOOR) * noise
+    return prepared.points + prepared.noise_floor * noise
 
 
 @cache

@@ -144,7 +144,8 @@ def _details(name: str, sets: list[str], method: dict[str, Any]) -> str:
         ]
         for each in sets
     ]
-    about = f"{in_words(method['provenance'])}."
+    floor = f"noise floor {method['noise_floor']} standard deviations"
+    about = f"{floor}; {in_words(method['provenance'])}."
     header += ["diverged", "dropped steps"]
     return f"## `{name}`\n\n{about[0].upper()}{about[1:]}\n\n{table(header, lines)}"
 

@@ -14,7 +14,15 @@ import numpy as np
 from fenchel.bench.epochs import Looking
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.integral import Window
-from fenchel.bench.jobs import ROWS, Job, all_jobs, fit_of, parameter_count, prepare, together
+from fenchel.bench.jobs import (
+    ROWS,
+    Job,
+    all_jobs,
+    fit_of,
+    parameter_count,
+    prepare,
+    together,
+)
 from fenchel.bench.paper import TABLE_2
 from fenchel.bench.presets import PRESETS, Preset
 from fenchel.bench.progress import Progressing
@@ -105,7 +113,7 @@ def run_preset(name: str, bench: Bench) -> None:
     steps = preset.config.training.steps
     bench.progress.begin(f"{name}, iteration", steps)
     trained = train(runs, steps, folder, bench.progress, Looking(prepared, bench.truths))
-    _write_about(folder, trained, runs)
+    _write_about(folder, trained, runs, prepared[0].noise_floor)
     if name == PICTURED:
         draw_pictures(bench.folder.path, prepared, trained.state)
 
@@ -132,7 +140,9 @@ def run_flowjax(bench: Bench) -> None:
     # Standardised data with our noise floor, as the library's default sees them.
     preset = PRESETS["ade"]
     parameters = parameter_count(new_flow(jax.random.key(0)))
-    folder.write("about", {"provenance": provenance(), "parameters": parameters})
+    floor = prepare(preset, jobs[0], settings.rows).noise_floor
+    about = {"provenance": provenance(), "parameters": parameters, "noise_floor": floor}
+    folder.write("about", about)
     # As many epochs as make so many iterations, or FlowJAX's own number.
     epochs = None if settings.steps is None else 1 + settings.steps * BATCH // settings.rows
 
@@ -170,7 +180,7 @@ def _is_done(folder: BenchFolder, jobs: list[Job]) -> bool:
     return len(folder.read("runs") or []) == len(jobs)
 
 
-def _write_about(folder: BenchFolder, trained: Trained, runs: Together) -> None:
+def _write_about(folder: BenchFolder, trained: Trained, runs: Together, floor: float) -> None:
     if folder.read("about") is not None:
         return
     model = unstack((runs.state.potential, runs.state.sampler), 0)
@@ -178,6 +188,7 @@ def _write_about(folder: BenchFolder, trained: Trained, runs: Together) -> None:
     about = {
         "provenance": provenance(),
         "parameters": parameter_count(model if learns_sampler else model[0]),
+        "noise_floor": floor,
         "jobs": runs.jobs,
         "seconds": trained.seconds,
     }
