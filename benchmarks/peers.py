@@ -35,7 +35,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.peer import Paused, Saving, saved
-from benchmarks.record import RESULTS, provenance, write
+from benchmarks.record import RESULTS, provenance, versions, write
 
 ROWS = 20_000
 DRAWS = 2_000
@@ -314,13 +314,21 @@ def speed(arguments: argparse.Namespace) -> None:
             times["Fenchel"].append(run())
             for library, methods in libraries().items():
                 if name in methods:
-                    trained = _train(Job(library, name, length // 2, 1), data)
-                    each = 1e3 * trained.seconds / (trained.failed_at or length // 2)
+                    each = _milliseconds(library, name, length // 2, data)
                     times.setdefault(library, []).append(each)
         row = {library: float(np.median(own)) for library, own in times.items()}
         result["rows"].append({"method": name, "milliseconds": row})
         print(result["rows"][-1], flush=True)
     write("peers-speed", result, _speed_table(result["rows"]), arguments.out)
+
+
+def _milliseconds(library: str, method: str, steps: int, data: np.ndarray) -> float:
+    """Of a peer's step, by what as many steps again cost more.
+
+    What is done once, as filling a buffer with chains at the first step, is no step's.
+    """
+    once, twice = (_train(Job(library, method, count, 1), data) for count in (steps, 2 * steps))
+    return 1e3 * (twice.seconds - once.seconds) / steps
 
 
 def _speed_table(rows: list[dict[str, Any]]) -> str:
@@ -404,8 +412,7 @@ def _explained(parts: dict[str, Any], speeds: dict[str, Any]) -> list[str]:
     for name, part in {**parts, "speed": speeds}.items():
         for sitting in sittings(part):
             about = sitting["provenance"]
-            versions = ", ".join(f"{package} {v}" for package, v in about["packages"].items())
-            where = f"{about['device']}, {about['cpu']}, {versions}"
+            where = f"{about['device']}, {about['cpu']}, {versions(about)}"
             lines += [
                 "",
                 f"`python -m benchmarks.peers {name}`: commit {about['commit']}, {where}.",
