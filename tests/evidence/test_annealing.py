@@ -1,3 +1,4 @@
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,6 +24,7 @@ def wide(dim: int, scale: float) -> GaussianReference:
     return GaussianReference(jnp.zeros(dim), scale * jnp.eye(dim))
 
 
+@eqx.filter_jit
 def both_ways(annealing, f, reference, draw_model, seeds):
     """Weights from the reference and back, of many seeds; the stations are shared."""
     stations = annealing.prepare(f, reference, jax.random.key(0))
@@ -33,8 +35,7 @@ def both_ways(annealing, f, reference, draw_model, seeds):
         points = draw_model(draw_key, annealing.chains)
         return there, annealing.reverse(f, reference, stations, points, back_key)
 
-    there, back = jax.jit(jax.vmap(one))(jax.random.split(jax.random.key(1), seeds))
-    return np.asarray(there), np.asarray(back)
+    return jax.vmap(one)(jax.random.split(jax.random.key(1), seeds))
 
 
 def separated(x):
@@ -58,14 +59,14 @@ def test_separated_modes_are_within_the_bracket():
     # Each end misses 1 in 200: fewer than 95 hits happen once in 500.
     assert sum(z.lower < 0 < z.upper for z in found) >= 95
     # The mean weight is Z itself: unbiased over all, however short the path.
-    everything = from_weights(there.ravel(), "test")
+    everything = from_weights(np.ravel(there), "test")
     assert everything.estimate == pytest.approx(0.0, abs=5 * everything.standard_error)
 
 
 def test_a_reference_on_one_mode_is_caught_by_the_way_back():
     """Negative control: begun at one of two modes the weights alone are content, and wrong."""
     narrow = GaussianReference(jnp.full(2, 3.0), 0.4 * jnp.eye(2))
-    there, back = both_ways(Annealing(64, 20, 3), separated, narrow, draw_separated, 1)
+    there, back = both_ways(Annealing(64, 40, 3), separated, narrow, draw_separated, SEEDS)
     assert from_weights(there[0], "test").upper < -0.1
     found = from_both_ends(there[0], back[0], "test")
     assert found.upper > 0
