@@ -62,7 +62,7 @@ class RunFolder:
         """The newest checkpoint's state, with the metrics cut back to it."""
         record = self.read_record()
         require_same(record["config"], config.to_dict(), self.path)
-        if record["data"] != fingerprint(samples):
+        if not self.was_fitted_to(samples):
             raise InputError(
                 f"{self.path} was fitted to other data: give the same data, or begin a new run."
             )

@@ -8,7 +8,7 @@ from fenchel.bench.folder import BenchFolder
 from fenchel.bench.truth import Truth, truths
 from fenchel.data import TOYS
 from fenchel.evaluate import mmd_squared
-from fenchel.evaluate.batched import mmds_squared
+from fenchel.evaluate.mmd import mmds_squared
 
 
 @pytest.fixture(scope="module")

@@ -15,7 +15,7 @@ from fenchel.bench.jobs import Prepared
 from fenchel.bench.together import finite
 from fenchel.bench.truth import Truth
 from fenchel.data import TOYS
-from fenchel.evaluate.batched import mmds_squared
+from fenchel.evaluate.mmd import mmds_squared
 from fenchel.samplers import Tuned
 from fenchel.shapes import Array, Key, Points, PyTree
 from fenchel.train import TrainState

@@ -9,7 +9,7 @@ from fenchel.bench.jobs import Job
 from fenchel.bench.together import finite
 from fenchel.bench.truth import PAPER_SIZE, SIZES, Truth
 from fenchel.data import TOYS
-from fenchel.evaluate.batched import mmds_squared
+from fenchel.evaluate.mmd import mmds_squared
 from fenchel.result import Fit
 
 FRESH = 10_000

@@ -12,7 +12,7 @@ import numpy as np
 from fenchel.bench.folder import BenchFolder
 from fenchel.data import TOYS
 from fenchel.evaluate import kernel_scale
-from fenchel.evaluate.batched import mmds_squared
+from fenchel.evaluate.mmd import mmds_squared
 
 SIZES = (2_000, 10_000)  # points, at which samples are judged
 PAPER_SIZE = 1_000  # points, of the paper's MMD

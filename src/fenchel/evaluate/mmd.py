@@ -24,6 +24,7 @@ DrawTruth = Callable[[int, int], np.ndarray]
 """The user's sampler of the truth: `(n, seed) -> (n, d)` points."""
 
 ROWS_PER_BLOCK = 256
+TOGETHER = 8  # pairs of sets; more would only take more memory
 POINTS_FOR_MEDIAN = 2_000
 
 
@@ -69,14 +70,25 @@ def mmd_squared(x: np.ndarray, y: np.ndarray, gamma: float) -> float:
     when the distributions agree: see `mmd_z` for how to read it.
     """
     x, y = checked_pair(x, y, ("x", "y"))
+    return float(mmds_squared(x[None], y[None], np.array([gamma]))[0])
+
+
+def mmds_squared(x: np.ndarray, y: np.ndarray, gammas: np.ndarray) -> np.ndarray:
+    """Unbiased squared MMDs between `x` (r, n, d) and `y` (r, m, d), pair by pair.
+
+    As `mmd_squared` for each; not a number where a point is not finite.
+    """
     # Squared distances come from a matrix product, which loses digits far from the origin.
-    centre = np.median(y, axis=0)
-    x, y = x - centre, y - centre
-    n, m = len(x), len(y)
-    within_x = _kernel_sum(x, x, gamma, skip_diagonal=True) / (n * (n - 1))
-    within_y = _kernel_sum(y, y, gamma, skip_diagonal=True) / (m * (m - 1))
-    between = _kernel_sum(x, y, gamma, skip_diagonal=False) / (n * m)
-    return within_x + within_y - 2.0 * between
+    centre = np.median(y, axis=1, keepdims=True)
+    n, m = x.shape[1], y.shape[1]
+    sums = _sums(
+        jnp.asarray(x - centre, dtype=float),
+        jnp.asarray(y - centre, dtype=float),
+        jnp.broadcast_to(jnp.asarray(gammas, dtype=float), (len(x),)),
+    )
+    # The three means nearly cancel, so their last addition is done in 64 bits.
+    within_x, within_y, between = (np.asarray(rows).sum(1, dtype=np.float64) for rows in sums)
+    return within_x / (n * (n - 1)) + within_y / (m * (m - 1)) - 2.0 * between / (n * m)
 
 
 def null_distribution(
@@ -133,15 +145,19 @@ def mmd_z(
     return MMDResult(value, (value - mean) / std, mean, std, n, gamma, replicates)
 
 
-def _kernel_sum(x: np.ndarray, y: np.ndarray, gamma: float, *, skip_diagonal: bool) -> float:
-    rows = _kernel_row_sums(
-        jnp.asarray(x, dtype=float),
-        jnp.asarray(y, dtype=float),
-        jnp.asarray(gamma, dtype=float),
-        skip_diagonal=skip_diagonal,
-    )
-    # The three means nearly cancel, so their last addition is done in 64 bits.
-    return float(np.asarray(rows).sum(dtype=np.float64))
+@jax.jit
+def _sums(
+    x: Float[Array, "r n d"], y: Float[Array, "r m d"], gammas: Float[Array, " r"]
+) -> tuple[Float[Array, "r n"], Float[Array, "r m"], Float[Array, "r n"]]:
+    def one(pair: tuple[Array, Array, Array]) -> tuple[Array, Array, Array]:
+        x, y, gamma = pair
+        return (
+            _kernel_row_sums(x, x, gamma, skip_diagonal=True),
+            _kernel_row_sums(y, y, gamma, skip_diagonal=True),
+            _kernel_row_sums(x, y, gamma, skip_diagonal=False),
+        )
+
+    return jax.lax.map(one, (x, y, gammas), batch_size=TOGETHER)
 
 
 @partial(jax.jit, static_argnames="skip_diagonal")
