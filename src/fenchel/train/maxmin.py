@@ -35,9 +35,9 @@ from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait
 
-# Half of the other methods': importance weights bear a model that is steeper than its sampler, and
+# Below the other methods': importance weights bear a model that is steeper than its sampler, and
 # where the true density is singular the floor is most of what the likelihood lacks.
-SAMPLER_NOISE_FLOOR = 0.005
+SAMPLER_NOISE_FLOOR = 0.003
 
 
 class Health(NamedTuple):
