@@ -1,10 +1,24 @@
 """How good are samples, and how well are parameters known?"""
 
 from fenchel.evaluate.coverage import Coverage, coverage
+from fenchel.evaluate.fid import (
+    FeatureMoments,
+    FrechetDistance,
+    feature_moments,
+    frechet_distance,
+)
 from fenchel.evaluate.health import Health, training_health
+from fenchel.evaluate.inception import Inception, feature_batches, features, load_inception
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
+from fenchel.evaluate.neighbours import Nearest, nearest
 from fenchel.evaluate.overlap import EnergyOverlap, energy_overlap
 from fenchel.evaluate.parameter_table import ParameterTable
+from fenchel.evaluate.slim import (
+    SlimInception,
+    class_probabilities,
+    inception_score,
+    load_slim,
+)
 from fenchel.evaluate.standard_errors import (
     Asymptotics,
     Moments,
@@ -23,24 +37,38 @@ __all__ = [
     "Asymptotics",
     "Coverage",
     "EnergyOverlap",
+    "FeatureMoments",
+    "FrechetDistance",
     "Health",
+    "Inception",
     "MMDResult",
     "MMDTest",
     "Moments",
+    "Nearest",
     "ParameterTable",
     "SlicedWasserstein",
+    "SlimInception",
     "SteinTest",
     "WeightedDraws",
     "aggregated_mmd_test",
+    "class_probabilities",
     "coverage",
     "energy_overlap",
+    "feature_batches",
+    "feature_moments",
+    "features",
+    "frechet_distance",
+    "inception_score",
     "information",
     "inverse_information",
     "kernel_scale",
+    "load_inception",
+    "load_slim",
     "mmd_squared",
     "mmd_test",
     "mmd_z",
     "moments",
+    "nearest",
     "null_distribution",
     "sandwich",
     "sliced_wasserstein",
