@@ -11,6 +11,7 @@ ROOT = Path(fenchel.__file__).parent
 FLOORS = (
     ("shapes", "errors", "version"),
     ("parameters", "arrays", "stacking", "choices", "states"),
+    ("weights", "layers"),
     ("potentials",),
     ("dynamics",),
     ("starts",),
@@ -21,7 +22,7 @@ FLOORS = (
     ("data",),
     ("files",),
     ("config", "methods"),
-    ("estimation", "drawing"),
+    ("estimation", "drawing", "completion", "picture_parts", "presets"),
     ("partition",),
     ("build",),
     ("inference",),

@@ -33,7 +33,16 @@ from fenchel.estimators import (
     FenchelBound,
     WeightedBound,
 )
+from fenchel.layers import leaky_relu
 from fenchel.methods import METHODS
+from fenchel.parameters import given
+from fenchel.picture_parts import (
+    GENERATORS,
+    is_of_pictures,
+    picture_potential,
+    picture_shape,
+    picture_start,
+)
 from fenchel.potentials import (
     MLP,
     DiagonalGaussian,
@@ -52,6 +61,7 @@ from fenchel.samplers import (
     AbstractGradient,
     AbstractSampler,
     BackPropagation,
+    Detached,
     Embedding,
     Truncated,
 )
@@ -66,7 +76,7 @@ from fenchel.starts import (
 )
 from fenchel.starts import deep_latent as make_deep_latent
 from fenchel.starts import residual as make_residual
-from fenchel.train import AbstractLearner, MaxMin, Minimise, Wait
+from fenchel.train import AbstractLearner, MaxMin, Minimise, Simultaneous, Wait
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "silu": jax.nn.silu,
@@ -74,6 +84,7 @@ ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "tanh": jnp.tanh,
     "gelu": jax.nn.gelu,
     "relu": jax.nn.relu,
+    "leaky-relu": leaky_relu,
 }
 
 CUSTOM = "custom"  # the kind of a part that the user built: it cannot be rebuilt from data
@@ -137,7 +148,7 @@ def build_model(
     _require_own(config, {"potential": potential, "start": start, "dynamics": dynamics})
     keys = _keys(config)
     if potential is None:
-        potential = build_potential(config.potential, dim, keys[0])
+        potential = _named_potential(config, dim, keys[0])
     if choose(COORDINATES, config.potential.coordinates, "coordinates"):
         scaling = scaling or Standardiser(np.zeros(dim), np.ones(dim))
         potential = _in_units(potential, config.potential, scaling)
@@ -155,7 +166,7 @@ def build_model(
         given = config.dynamics.kind == CUSTOM  # of an unknown momentum: taken to be the data's
         latent = dim if given else _latents(config.dynamics.kind, config.dynamics, dim)[0]
         precision, scale = config.dynamics.precisions[0], _base_scale(potential)
-        start = build_start(config.start, dim, latent, precision, scale, keys[1])
+        start = _named_start(config, dim, latent, precision, scale, keys[1])
     return Model(potential, Embedding(start, dynamics, config.dynamics.precisions[-1]))
 
 
@@ -229,6 +240,13 @@ def _require_own(config: Config, given: dict[str, object]) -> None:
             )
 
 
+def _named_potential(config: Config, dim: int, key: Key) -> Potential:
+    if not is_of_pictures(config):
+        return build_potential(config.potential, dim, key)
+    activation = choose(ACTIVATIONS, config.potential.activation, "activation")
+    return picture_potential(config.potential, picture_shape(config), activation, key)
+
+
 def build_potential(config: PotentialConfig, dim: int, key: Key) -> Potential:
     activation = choose(ACTIVATIONS, config.activation, "activation")
     if config.units < 1:
@@ -257,11 +275,27 @@ def _graph(name: str, dim: int) -> np.ndarray:
     return choose(kinds, name, "graph (or grid, such as 4x5)")(dim)
 
 
+def _named_start(
+    config: Config, dim: int, latent: int, precision: float, scale: float, key: Key
+) -> AbstractStart:
+    if config.start.kind not in GENERATORS:
+        return build_start(config.start, dim, latent, precision, scale, key)
+    momentum = _first_momentum(config.start, latent, precision)
+    return picture_start(config.start, picture_shape(config), momentum, key)
+
+
+def _first_momentum(config: StartConfig, latent: int, precision: float) -> CentredNormal:
+    """Learnt from the model's own, or of a given size."""
+    if config.momentum is None:
+        return CentredNormal(latent, precision)
+    return given(CentredNormal(latent, config.momentum**-2))
+
+
 def build_start(
     config: StartConfig, dim: int, latent: int, precision: float, scale: float, key: Key
 ) -> AbstractStart:
     """`scale` is the width of the potential's base measure: flows begin there."""
-    momentum = CentredNormal(latent, precision)
+    momentum = _first_momentum(config, latent, precision)
     if config.kind == "deep-latent" and not latent:
         raise InputError(
             "A deep-latent start makes its point from the momentum, and these dynamics have none: "
@@ -335,18 +369,24 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
         "weighted": WeightedBound() if sampler.exact else dual,
         "fenchel": dual,
     }
-    gradients: dict[str, AbstractGradient] = {"truncated": Truncated(), "bptt": BackPropagation()}
+    gradients: dict[str, AbstractGradient] = {
+        "truncated": Truncated(),
+        "detached": Detached(),
+        "bptt": BackPropagation(),
+    }
     anchored = isinstance(sampler.start, AbstractDensityStart)
+    learner = MaxMin if config.sampler_steps else Simultaneous
+    sampler_updates = config.steps * max(1, config.sampler_steps)
 
-    sampler_updates = config.steps * config.sampler_steps
-
-    return MaxMin(
+    return learner(
         bound=choose(bounds, config.bound, "bound"),
         dual=dual,
         gradient=choose(gradients, config.gradient, "gradient estimator"),
         potential_optimiser=_optimiser(config.potential_rate, config.steps, config),
         start_optimiser=_optimiser(config.start_rate, sampler_updates, config),
-        dynamics_optimiser=_optimiser(config.dynamics_rate, sampler_updates, config),
+        dynamics_optimiser=_optimiser(
+            config.dynamics_rate, sampler_updates, config, config.dynamics_epsilon
+        ),
         sampler_steps=config.sampler_steps,
         anchor=config.anchor if anchored else 0.0,
         gradient_penalty=config.gradient_penalty,
@@ -355,9 +395,12 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
     )
 
 
-def _optimiser(rate: float, updates: int, config: TrainingConfig) -> optax.GradientTransformation:
+def _optimiser(
+    rate: float, updates: int, config: TrainingConfig, epsilon: float = 1e-8
+) -> optax.GradientTransformation:
     """Adam, with a rate that ends with the run: Optax counts updates, not iterations."""
-    return optax.adam(optax.cosine_decay_schedule(rate, updates, config.final_rate))
+    schedule = optax.cosine_decay_schedule(rate, updates, config.final_rate)
+    return optax.adam(schedule, b1=config.first_moment, eps=epsilon)
 
 
 def _decay(config: TrainingConfig) -> float:
@@ -370,11 +413,15 @@ def _decay(config: TrainingConfig) -> float:
 
 
 def _check_training(config: TrainingConfig) -> None:
-    positive = ("steps", "batch", "sampler_steps", "block", "checkpoint_every")
-    rates = ("potential_rate", "start_rate", "dynamics_rate")
+    positive = ("steps", "batch", "block", "checkpoint_every")
+    rates = ("potential_rate", "start_rate", "dynamics_rate", "dynamics_epsilon")
     for name in (*positive, *rates):
         if not getattr(config, name) > 0:
             raise InputError(f"training.{name} is {getattr(config, name)}: it must be positive.")
+    if config.sampler_steps < 0:
+        raise InputError(f"training.sampler_steps is {config.sampler_steps}: give 0 or more.")
+    if not 0 <= config.first_moment < 1:
+        raise InputError(f"training.first_moment is {config.first_moment}: give 0 up to below 1.")
     if not 0 <= config.averaging <= 1:
         raise InputError(f"training.averaging is {config.averaging}: give a fraction of the run.")
     if not 0 < config.final_rate <= 1:

@@ -22,7 +22,8 @@ class PotentialConfig:
     parameters then are. `domain` is where the data can be, in their own units and for every
     column: its low and its high end, of which one may be infinite. `graph` (complete, chain, or a
     grid such as 4x5) and `states` are those of discrete models, `units` the hidden ones of a
-    Boltzmann machine.
+    Boltzmann machine. Nets of pictures compute in this `precision` and have spectral norms; what
+    multiplies them, `scale`, is given or learnt (`learns_scale`).
     """
 
     kind: str = "mlp"
@@ -35,11 +36,19 @@ class PotentialConfig:
     graph: str = "complete"
     states: int = 2
     units: int = 16
+    precision: str = "float32"
+    scale: float = 1.0
+    learns_scale: bool = False
 
 
 @dataclass(frozen=True)
 class StartConfig:
-    """q0(x, v). `layers` is the flow's, `capacity` and `restart` the replay buffer's."""
+    """q0(x, v). `layers` is the flow's, `capacity` and `restart` the replay buffer's.
+
+    Of a picture's start: the dimension of its `latent` variable, the `precision` in which its net
+    computes, and the largest deviation of a pixel (`spread`). `momentum` is the standard deviation
+    of the first momentum, where it is not the dynamics' own.
+    """
 
     kind: str = "spline"
     layers: int | None = None
@@ -47,6 +56,29 @@ class StartConfig:
     depth: int = 2
     capacity: int = 10_000
     restart: float = 0.05
+    latent: int = 512
+    precision: str = "float32"
+    spread: float = 1e-3
+    momentum: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("latent", "spread", "momentum"):
+            value = getattr(self, name)
+            if value is not None and not value > 0:
+                raise InputError(f"start.{name} is {value}: it must be positive.")
+
+
+@dataclass(frozen=True)
+class PicturesConfig:
+    """Data that are pictures: their height, width and channels, which are the data's own.
+
+    Grey levels are spread over a cell this wide (`dequantise`, 0 to 1), and `flips` shows every
+    second picture in a mirror.
+    """
+
+    shape: tuple[int, ...] | None = None
+    dequantise: float = 1.0
+    flips: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,7 +133,9 @@ class EstimatorConfig:
 class TrainingConfig:
     """How both are learnt; see `fenchel.train.MaxMin` for what each part does.
 
-    `bound`: weighted or fenchel. `gradient`: truncated or bptt. `noise` is the noise floor on
+    `bound`: weighted or fenchel. `gradient`: truncated, detached or bptt. With no `sampler_steps`
+    of its own the sampler learns from f's draws, both at once. `first_moment` is Adam's decay of
+    the first moment, `dynamics_epsilon` the dynamics' own Adam's. `noise` is the noise floor on
     standardised data (the method's own if null), `final_rate` what the learning rates fall to, as a
     fraction, at the end of the run, and `averaging` how much of the run the moving averages look
     back on.
@@ -119,6 +153,8 @@ class TrainingConfig:
     potential_rate: float = 2e-3
     start_rate: float = 1e-3
     dynamics_rate: float = 5e-3
+    first_moment: float = 0.9
+    dynamics_epsilon: float = 1e-8
     wait: float = 1.0
     final_rate: float = 0.05
     averaging: float = 0.01
@@ -142,6 +178,7 @@ class Config:
     dynamics: DynamicsConfig = field(default_factory=DynamicsConfig)
     estimator: EstimatorConfig = field(default_factory=EstimatorConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
+    pictures: PicturesConfig = field(default_factory=PicturesConfig)
 
     def to_dict(self) -> dict[str, Any]:
         return json.loads(json.dumps(asdict(self)))
@@ -213,8 +250,9 @@ def _fit(option: Any, value: Any) -> tuple[bool, Any]:
     if option is types.NoneType:
         return value is None, None
     if get_origin(option) is tuple:
-        numbers = isinstance(value, list | tuple) and all(_fit(float, v)[0] for v in value)
-        return numbers, tuple(map(float, value)) if numbers else None
+        kind = get_args(option)[0]
+        numbers = isinstance(value, list | tuple) and all(_fit(kind, v)[0] for v in value)
+        return numbers, tuple(map(kind, value)) if numbers else None
     if option is float:
         return isinstance(value, int | float) and not isinstance(value, bool), value
     if option is int:

@@ -16,6 +16,8 @@ from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
+LARGE = 512  # dimensions, from which on
+FEW = 128  # are: such points are pictures, and each passes through a large net
 
 
 class Drawing(NamedTuple):
@@ -25,6 +27,11 @@ class Drawing(NamedTuple):
     sampler: AbstractSampler
     state: PyTree
     points: Points
+
+    @property
+    def chunk(self) -> int:
+        """How many are drawn at a time."""
+        return CHUNK if self.points.shape[1] < LARGE else FEW
 
     def raw(self, n: int, key: Key) -> np.ndarray:
         """n draws of the sampler as it is."""
@@ -41,15 +48,17 @@ class Drawing(NamedTuple):
 
     def weighted(self, count: int, key: Key) -> Nodes:
         """At least `count` draws, with their weights for Z without f."""
-        keys = jax.random.split(key, -(-count // CHUNK))
-        parts = [_weighted(self, CHUNK, own) for own in keys]
+        keys = jax.random.split(key, -(-count // self.chunk))
+        parts = [_weighted(self, self.chunk, own) for own in keys]
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
     def log_weights(self, chunks: int, key: Key) -> np.ndarray:
         """log importance weights of so many chunks of draws; their mean weight estimates Z."""
         self.require_density("An importance weight")
         keys = jax.random.split(key, chunks)
-        return np.concatenate([np.asarray(_log_weights(self, CHUNK, k), np.float64) for k in keys])
+        return np.concatenate(
+            [np.asarray(_log_weights(self, self.chunk, k), np.float64) for k in keys]
+        )
 
     def require_density(self, what: str) -> None:
         """Refuse what cannot be had without the sampler's exact density."""
@@ -62,8 +71,8 @@ class Drawing(NamedTuple):
 
     def _in_chunks(self, draw, n: int, key: Key) -> np.ndarray:
         # Whole chunks, whatever n: the pool is never small, and nothing compiles twice.
-        keys = jax.random.split(key, -(-n // CHUNK))
-        chunks = [np.asarray(draw(self, CHUNK, own), np.float64) for own in keys]
+        keys = jax.random.split(key, -(-n // self.chunk))
+        chunks = [np.asarray(draw(self, self.chunk, own), np.float64) for own in keys]
         return np.concatenate(chunks)[:n]
 
 

@@ -4,8 +4,9 @@ import time
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -21,19 +22,40 @@ from fenchel.build import (
     noise_floor,
 )
 from fenchel.config import Config
-from fenchel.data import Samples, Standardiser, load_samples
-from fenchel.dynamics import AbstractDynamics
+from fenchel.data import (
+    Pictures,
+    Samples,
+    Standardiser,
+    check_pictures,
+    default_columns,
+    load_pictures,
+    load_samples,
+)
+from fenchel.dynamics import AbstractDynamics, step_sizes
 from fenchel.errors import InputError
 from fenchel.estimation import states_of
 from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive
 from fenchel.inference import Seen
+from fenchel.picture_parts import is_of_pictures, picture_shape
+from fenchel.presets import preset as preset_of
+from fenchel.report.gallery import Gallery
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 from fenchel.samplers import Tuned
 from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart, begins_at_data
-from fenchel.train import Batches, Block, Info, Minimise, TrainState, run, stuck
+from fenchel.train import (
+    AbstractBatches,
+    Batches,
+    Block,
+    Info,
+    Minimise,
+    PictureBatches,
+    TrainState,
+    run,
+    stuck,
+)
 
 KEPT_POINTS = 10_000  # of the data, in models whose sampler begins at data points
 SEEN_PURPOSE = 5_417  # sets that noise apart from all others
@@ -51,7 +73,9 @@ def fit(
     dynamics: str | AbstractDynamics | None = None,
     domain: tuple[float, float] | None = None,
     coordinates: str | None = None,
+    preset: str | None = None,
     config: Config | None = None,
+    minutes: float | None = None,
     out: str | Path | None = None,
     resume: bool = False,
     progress: bool | Watcher = True,
@@ -60,7 +84,8 @@ def fit(
 
     **Arguments:**
 
-    - `x`: an (n, d) array, the path of a .npy, .npz, .csv or .parquet file, or a toy's name.
+    - `x`: an (n, d) array, the path of a .npy, .npz, .csv or .parquet file, or a toy's name; for a
+      net of pictures, what `fx.data.load_pictures` reads.
     - `method`: how: `"ade"`, or the name of a classical estimator (`fenchel methods` lists them),
       or an estimator of your own.
     - `steps`, `seed`: iterations (3,000), and what all randomness comes from (0).
@@ -71,7 +96,10 @@ def fit(
     - `domain`: (low, high), where the data of every column can be; one end may be infinite.
     - `coordinates`: `"data"` for a potential that sees the data in their own units, which its
       parameters then have, instead of standardised.
+    - `preset`: settings for pictures: `"mnist"`, `"mnist-completion"`, `"cifar10"` or
+      `"cifar10-residual"`.
     - `config`: every other choice; what is given beside it takes precedence.
+    - `minutes`: stop after so many, as if all steps were done; `resume` goes on from there.
     - `out`: a folder for the run: configuration, metrics, checkpoints and the model.
     - `resume`: go on from the newest checkpoint in `out`, as if never stopped.
     - `progress`: show a bar (or tell a watcher of your own).
@@ -81,6 +109,10 @@ def fit(
     folder = None if out is None else RunFolder(Path(out))
     if resume and folder is None:
         raise InputError("There is no run to resume: give its folder as `out`.")
+    if preset is not None and config is not None:
+        raise InputError("A preset and a configuration were both given: leave one of them out.")
+    if preset is not None:
+        config = preset_of(preset)
     if config is None:
         resumed = folder.read_record()["config"] if resume and folder else {}
         config = Config.from_dict(resumed)
@@ -100,7 +132,15 @@ def fit(
         raise InputError(f"The method is {method!r}: give a name or an estimator object.")
     own = {"estimator": method, "potential": potential, "start": start, "dynamics": dynamics}
     own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
-    samples = load_samples(x, seed=config.seed)
+    if minutes is not None and not (minutes > 0 and folder is not None):
+        raise InputError(
+            f"The run is to stop after {minutes} minutes: give a positive number, and a folder as "
+            "`out` from which it can go on."
+        )
+    if is_of_pictures(config):
+        samples: Samples | Pictures = load_pictures(x)
+    else:
+        samples = load_samples(x, seed=config.seed)
     if config.method not in EMBEDDINGS and (start or dynamics):
         raise InputError(
             f"A start or dynamics were given, and the method {config.method!r} learns no sampler: "
@@ -109,11 +149,14 @@ def fit(
     if config.method == "nf" and dynamics not in (None, "none"):
         raise InputError("The method 'nf' is the embedding without dynamics: leave them out.")
     config = _settled(config, samples, own)
-    return _train(samples, config, own, folder, resume, _watcher(progress))
+    return _train(samples, config, own, _Sitting(folder, resume, minutes, _watcher(progress)))
 
 
-def _settled(config: Config, samples: Samples, own: dict[str, Any]) -> Config:
+def _settled(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -> Config:
     """The configuration with what follows from the method and the data."""
+    if isinstance(samples, Pictures):
+        check_pictures(samples)
+        return config.with_values(pictures__shape=samples.shape)
     estimator = own.get("estimator")
     if config.method == CUSTOM and estimator is None:
         raise InputError(
@@ -138,61 +181,116 @@ def _settled(config: Config, samples: Samples, own: dict[str, Any]) -> Config:
     return config
 
 
+class _Sitting(NamedTuple):
+    """Where a run is kept, whether it goes on, for how long, and who watches."""
+
+    folder: RunFolder | None
+    resume: bool
+    minutes: float | None
+    watcher: Watcher
+
+
+class _Material(NamedTuple):
+    """The data as f sees them."""
+
+    points: jax.Array  # all of a table, or some of many pictures
+    columns: tuple[str, ...]
+    standardiser: Standardiser
+    domain: Domain | None
+
+
 def _train(
-    samples: Samples,
-    config: Config,
-    own: dict[str, Any],
-    folder: RunFolder | None,
-    resume: bool,
-    watcher: Watcher,
+    samples: Samples | Pictures, config: Config, own: dict[str, Any], sitting: _Sitting
 ) -> Fit:
-    standardiser = _scaling(config, samples, own)
-    data = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
-    domain = _domain(config, samples, standardiser)
-    parts = build(config, data.shape[1], domain=domain, scaling=standardiser, **own)
+    material = _material(config, samples, own)
+    data, standardiser = material.points, material.standardiser
+    parts = build(config, data.shape[1], domain=material.domain, scaling=standardiser, **own)
     # What is taken from the data before the run (noise, chains) sees them as the run will.
     floor = noise_floor(config, parts.potential, parts.learner)
     key = jax.random.key(config.seed)
     noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
     state = parts.learner.init(parts.potential, parts.sampler, data + floor * noise, key)
-    if folder is not None and resume:
+    folder = sitting.folder
+    if folder is not None and sitting.resume:
         state = folder.resume(config, samples, state)
     elif folder is not None:
         folder.begin(config, samples, state)
-    state = _learn(parts, state, data, config, folder, watcher)
-    fitted = fitted_model(state, data, standardiser, config, samples.columns, samples.name)
+    batches = _batches(config, samples, data, floor)
+    state = _learn(parts, state, batches, config, sitting, _gallery(config, folder, standardiser))
+    fitted = fitted_model(state, data, standardiser, config, material.columns, samples.name)
     fitted = replace(fitted, seen=_seen(parts, state, data))
     if folder is not None:
         fitted.save(folder.path)
     return fitted
 
 
+def _material(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -> _Material:
+    if isinstance(samples, Samples):
+        standardiser = _scaling(config, samples, own)
+        points = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
+        domain = _domain(config, samples, standardiser)
+        return _Material(points, samples.columns, standardiser, domain)
+    standardiser = Standardiser.of_levels(samples.dim, config.pictures.dequantise)
+    chosen = np.random.default_rng(config.seed).permutation(len(samples))[:KEPT_POINTS]
+    rows = standardiser.forward(samples.rows()[np.sort(chosen)])
+    points = jnp.asarray(rows, jnp.result_type(float))
+    return _Material(points, default_columns(samples.dim), standardiser, None)
+
+
+def _batches(
+    config: Config, samples: Samples | Pictures, data: jax.Array, floor: float
+) -> AbstractBatches:
+    if isinstance(samples, Samples):
+        return Batches(data, config.training.batch, floor)
+    pictures = config.pictures
+    return PictureBatches(
+        jnp.asarray(samples.rows()),
+        picture_shape(config),
+        config.training.batch,
+        pictures.dequantise,
+        pictures.flips,
+        floor,
+    )
+
+
+def _gallery(
+    config: Config, folder: RunFolder | None, standardiser: Standardiser
+) -> Gallery | None:
+    if folder is None or not is_of_pictures(config):
+        return None
+    return Gallery(folder.figures, picture_shape(config), standardiser)
+
+
 def _learn(
     parts: Parts,
     state: TrainState,
-    data: jax.Array,
+    batches: AbstractBatches,
     config: Config,
-    folder: RunFolder | None,
-    watcher: Watcher,
+    sitting: _Sitting,
+    gallery: Gallery | None,
 ) -> TrainState:
-    training = config.training
-    floor = noise_floor(config, parts.potential, parts.learner)
-    batches = Batches(data, training.batch, floor)
+    training, folder, watcher = config.training, sitting.folder, sitting.watcher
     blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))
-        began = time.perf_counter()
+        began = first = time.perf_counter()
         for block in blocks:
             state, now = block.state, time.perf_counter()
             row = metrics_row(block, parts.sampler.exact, now - began)
-            began = now
             watcher.block(row)
-            if folder is not None:
-                folder.write_metrics(row)
-                # A run that is about to be stopped must not be resumed as if all were well.
-                healthy = stuck(parts.learner, block.info) is None
-                if healthy and _is_due(block, training.checkpoint_every, training.steps):
-                    folder.write_checkpoint(state)
+            began = now
+            if folder is None:
+                continue
+            folder.write_metrics(row)
+            over = sitting.minutes is not None and now - first >= 60 * sitting.minutes
+            # A run that is about to be stopped must not be resumed as if all were well.
+            healthy = stuck(parts.learner, block.info) is None
+            if healthy and (over or _is_due(block, training.checkpoint_every, training.steps)):
+                folder.write_checkpoint(state)
+                if gallery is not None:
+                    gallery.hang(state, block.iteration)
+            if over:
+                break
     return state
 
 
@@ -237,12 +335,15 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
     row: dict[str, Any] = {"iteration": block.iteration}
     averaged = ("loss", "acceptance", "lag", "trust", "strain")
     norms = ("potential_grad_norm", "sampler_grad_norm")
+    energies = ("potential_data", "potential_draws")
     of_density = ("log_likelihood", "log_partition", "log_partition_lower", "ess")
-    for name in (*averaged, *norms, *of_density):
+    for name in (*averaged, *norms, *energies, *of_density):
         row[name] = _mean(getattr(info, name))
     if not exact:
         # Without a density the weights mean nothing; better no figure than a wrong one.
         row |= dict.fromkeys(of_density)
+    sizes = step_sizes(block.state.sampler)
+    row["step_size"] = float(np.exp(np.mean(np.log(sizes)))) if sizes.size else None
     row["potential_rate"] = float(info.potential_rate[-1])
     row["sampler_rate"] = float(info.sampler_rate[-1])
     row["iterations_per_second"] = length / seconds
@@ -287,17 +388,22 @@ def fitted_model(
     name: str,
 ) -> Fit:
     """What a run hands out: the moving averages, and what their sampler needs to draw."""
-    f, sampler = state.averaged()
+    key = jax.random.key(config.seed)
+    f, sampler = _handed_out(state, key) if is_of_pictures(config) else state.averaged()
     # Only a start at data points needs them; for the others one row of zeros carries the shape. A
     # random part is kept, since files are often sorted.
     points = jnp.zeros((1, data.shape[1]))
-    key = jax.random.key(config.seed)
     if begins_at_data(sampler):
         points = jax.random.permutation(key, data)[:KEPT_POINTS]
     sampler_state = state.sampler_state
     if isinstance(sampler, Tuned):
         sampler_state = sampler.settled(f, points[:TUNING_POINTS], sampler_state, key)
     return Fit(f, sampler, sampler_state, points, standardiser, config, columns, name)
+
+
+@eqx.filter_jit
+def _handed_out(state: TrainState, key: jax.Array):
+    return state.handed_out(key)
 
 
 def _is_own(part: object) -> bool:

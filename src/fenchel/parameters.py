@@ -26,6 +26,12 @@ def positive(value: float | Array, shape: tuple[int, ...] = ()) -> Array:
     return cast(Array, paramax.Parameterize(jnp.exp, jnp.log(start)))
 
 
+def fraction(value: float) -> Array:
+    """A learnt number that stays between 0 and 1."""
+    start = jnp.asarray(value, jnp.result_type(float))
+    return cast(Array, paramax.Parameterize(jax.nn.sigmoid, jnp.log(start) - jnp.log1p(-start)))
+
+
 def fixed(value: float | Array) -> Array:
     """A number that is given, as an array of definite type."""
     return cast(Array, paramax.NonTrainable(jnp.asarray(value, jnp.result_type(float))))

@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from fenchel.arrays import to_table
 from fenchel.config import Config
-from fenchel.data import Samples
+from fenchel.data import Pictures, Samples
 from fenchel.errors import InputError
 from fenchel.files import replace_text, require_space
 from fenchel.train import TrainState, checkpoint
@@ -41,7 +39,7 @@ class RunFolder:
     def figures(self) -> Path:
         return self.path / "figures"
 
-    def begin(self, config: Config, samples: Samples, state: TrainState) -> None:
+    def begin(self, config: Config, samples: Samples | Pictures, state: TrainState) -> None:
         """Make a new run's folder, or refuse to write over anything."""
         if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
             what = "holds another run" if self.config_file.is_file() else "is not empty"
@@ -58,10 +56,11 @@ class RunFolder:
         self.metrics_file.touch()
         checkpoint.save(self.checkpoints, state)
 
-    def resume(self, config: Config, samples: Samples, like: TrainState) -> TrainState:
+    def resume(self, config: Config, samples: Samples | Pictures, like: TrainState) -> TrainState:
         """The newest checkpoint's state, with the metrics cut back to it."""
         record = self.read_record()
-        require_same(record["config"], config.to_dict(), self.path)
+        # Settings that a run of an earlier version did not have yet are at their defaults.
+        require_same(Config.from_dict(record["config"]).to_dict(), config.to_dict(), self.path)
         if not self.was_fitted_to(samples):
             raise InputError(
                 f"{self.path} was fitted to other data: give the same data, or begin a new run."
@@ -75,9 +74,9 @@ class RunFolder:
         replace_text(self.metrics_file, "".join(json.dumps(row) + "\n" for row in kept))
         return state
 
-    def was_fitted_to(self, samples: Samples) -> bool:
+    def was_fitted_to(self, samples: Samples | Pictures) -> bool:
         """Whether these are the data of the run."""
-        return self.read_record()["data"] == fingerprint(samples)
+        return self.read_record()["data"] == samples.fingerprint()
 
     def read_record(self) -> dict[str, Any]:
         """What `begin` wrote: configuration, data and versions."""
@@ -121,26 +120,15 @@ class RunFolder:
         size = sum(array.nbytes for array in to_table(state).values())
         require_space(self.path, (checkpoint.KEPT + 2) * size)
 
-    def _write_record(self, config: Config, samples: Samples) -> None:
+    def _write_record(self, config: Config, samples: Samples | Pictures) -> None:
         record = {
             "format": FORMAT,
             "version": __version__,
             "python": sys.version.split()[0],
-            "data": fingerprint(samples),
+            "data": samples.fingerprint(),
             "config": config.to_dict(),
         }
         replace_text(self.config_file, json.dumps(record, indent=2) + "\n")
-
-
-def fingerprint(samples: Samples) -> dict[str, Any]:
-    """Enough of the data to notice when it is not the same."""
-    return {
-        "name": samples.name,
-        "rows": samples.x.shape[0],
-        "columns": list(samples.columns),
-        "sum": repr(float(np.sum(samples.x))),
-        "sum_of_squares": repr(float(np.sum(samples.x**2))),
-    }
 
 
 def require_same(old: dict[str, Any], new: dict[str, Any], path: Path, where: str = "") -> None:

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -20,6 +21,7 @@ from fenchel.errors import InputError
 from fenchel.files import replace_text, require_space
 from fenchel.parameters import learnt
 from fenchel.result import Fit
+from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart
 from fenchel.version import __version__
@@ -65,13 +67,26 @@ def load(
     parts = build_model(config, len(columns), potential=potential, start=start, dynamics=dynamics)
     points = jnp.zeros((description["points"], len(columns)))
     state = parts.sampler.init(points, jax.random.key(0))
-    like = (parts.potential, parts.sampler, state, points)
+    like = (parts.potential, _settled(parts.sampler), state, points)
     arrays = _read_arrays(folder, description["sha256"])
     f, sampler, state, points = from_table(arrays, like, str(folder / ARRAYS))
     standardiser = Standardiser(
         np.array(description["mean"]), np.array(description["scale"]), description["counting"]
     )
     return Fit(f, sampler, state, points, standardiser, config, columns, description["name"])
+
+
+def _settled(sampler: AbstractSampler) -> AbstractSampler:
+    """A sampler of the form in which it was saved, with any numbers."""
+    if not isinstance(sampler, Embedding):
+        return sampler
+    shapes = eqx.filter_eval_shape(lambda key: sampler.settled(key), jax.random.key(0))
+
+    def filled(leaf: Any) -> Any:
+        is_shape = isinstance(leaf, jax.ShapeDtypeStruct)
+        return jnp.zeros(leaf.shape, leaf.dtype) if is_shape else leaf
+
+    return jax.tree.map(filled, shapes)
 
 
 def _describe(fit: Fit) -> dict[str, Any]:

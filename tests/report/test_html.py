@@ -8,7 +8,6 @@ import pytest
 
 from fenchel.report.lines import Evaluation, Line
 from fenchel.report.page import html_report
-from fenchel.runs import fingerprint
 
 EVIL = "</script><img src=x onerror=document.title=1>"
 STEPS = 2
@@ -28,7 +27,7 @@ def page(tmp_path_factory, untrained, few_draws, few_dots):
     """The report of a run that has a wicked name wherever one can be."""
     x = np.random.default_rng(0).normal(size=(300, 2))
     fit, samples = untrained(x, ("a", EVIL))
-    record = {"data": fingerprint(samples), "config": fit.config.to_dict()}
+    record = {"data": samples.fingerprint(), "config": fit.config.to_dict()}
     record |= {"version": EVIL, "python": EVIL}
     text = html_report(fit, samples, record, METRICS, EVALUATION, source=EVIL)
     path = tmp_path_factory.mktemp("page") / "report.html"

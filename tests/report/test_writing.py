@@ -8,7 +8,7 @@ import pytest
 from fenchel.errors import InputError
 from fenchel.report import writing
 from fenchel.report.lines import Evaluation, Line
-from fenchel.runs import FORMAT, RunFolder, fingerprint
+from fenchel.runs import FORMAT, RunFolder
 
 pytestmark = pytest.mark.usefixtures("few_draws", "few_dots")
 
@@ -22,7 +22,7 @@ def run(tmp_path, untrained, monkeypatch):
     fit, samples = untrained(x, ("a", "b", "c"), potential__kind="ising", method="pcd")
     folder = RunFolder(tmp_path / "run")
     fit.save(folder.path)
-    record = {"format": FORMAT, "data": fingerprint(samples), "config": fit.config.to_dict()}
+    record = {"format": FORMAT, "data": samples.fingerprint(), "config": fit.config.to_dict()}
     folder.config_file.write_text(json.dumps(record))
     folder.metrics_file.write_text(json.dumps({"iteration": 7, "loss": 1.0, "events": []}))
     np.savetxt(tmp_path / "table.csv", x, delimiter=",", header="a,b,c", comments="")

@@ -37,6 +37,12 @@ class Standardiser:
         return cls(mean=middle + reach * unit.mean(axis=0), scale=reach * unit.std(axis=0))
 
     @classmethod
+    def of_levels(cls, columns: int, width: float) -> "Standardiser":
+        """The map from grey levels, each spread over a cell of this width, to [-1, 1]."""
+        half = np.full(columns, (255 + width) / 2)
+        return cls(mean=half, scale=half)
+
+    @classmethod
     def coding(cls, x: ArrayLike, states: tuple[float, ...]) -> "Standardiser":
         """The map from discrete data to a model's states, in order.
 

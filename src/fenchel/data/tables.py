@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +33,16 @@ class Samples:
     name: str
     toy: Toy | None
     columns: Columns
+
+    def fingerprint(self) -> dict[str, Any]:
+        """Enough of the data to notice when it is not the same."""
+        return {
+            "name": self.name,
+            "rows": self.x.shape[0],
+            "columns": list(self.columns),
+            "sum": repr(float(np.sum(self.x))),
+            "sum_of_squares": repr(float(np.sum(self.x**2))),
+        }
 
     def in_order(self, columns: Columns) -> NDArray[np.float64]:
         """The table with its columns in this order, where they are the same ones by name."""

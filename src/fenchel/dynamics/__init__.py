@@ -1,6 +1,7 @@
 """Dynamics embeddings: maps of phase space, or of x alone, that carry their density along."""
 
 from fenchel.dynamics.clip import ClipNorm, ClipValue
+from fenchel.dynamics.damped import Damped
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.fixed_point import step_back
 from fenchel.dynamics.flow import AbstractFlow, Undone, shortened
@@ -69,6 +70,7 @@ __all__ = [
     "ChebyshevLogDet",
     "ClipNorm",
     "ClipValue",
+    "Damped",
     "Drift",
     "ExactLogDet",
     "FirstOrderLogDet",

@@ -10,6 +10,7 @@ import jax
 
 from fenchel.choices import choose
 from fenchel.dynamics.clip import ClipNorm, ClipValue, no_clip
+from fenchel.dynamics.damped import Damped
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.gradient_flow import GradientFlow, Velocity, along_score
 from fenchel.dynamics.gradient_step import GradientStep
@@ -38,7 +39,8 @@ from fenchel.dynamics.solve import adaptive, fixed
 from fenchel.dynamics.stack import Chain, PerStep, Repeat
 from fenchel.dynamics.steps import Langevin, Leapfrog
 from fenchel.errors import InputError
-from fenchel.parameters import positive
+from fenchel.parameters import fixed as given_number
+from fenchel.parameters import fraction, positive
 from fenchel.shapes import Key
 
 
@@ -51,6 +53,7 @@ class Options:
     data's by default). Step sizes are learnt from `step_size`, always positive: for each dimension
     or one for all, for each step or shared by all. `precision` is the λ of the momenta: one for
     all, or a tuple with one a step. `clip_value`, where given, takes the place of `clip_norm`.
+    `damping` is what a damped step leaves of the momentum, given or learnt (`learns_damping`).
 
     Of the recipes without momentum: `log_det` is exact, first-order, taylor, chebyshev or lanczos
     (auto: exact up to 16 dimensions, then chebyshev), of this `order`, with so many `probes`
@@ -71,6 +74,8 @@ class Options:
     precision: float | tuple[float, ...] = 1.0
     box: tuple[float, float] | None = None
     metropolis: bool = False
+    damping: float = 0.5
+    learns_damping: bool = False
     remat: bool = False
     log_det: str = "auto"
     order: int = 8
@@ -93,6 +98,10 @@ class Options:
             raise InputError(
                 f"dynamics.precision is {self.precision}: give one positive number, or one for "
                 f"each of the {self.steps} steps."
+            )
+        if not 0 < self.damping < 1:
+            raise InputError(
+                f"dynamics.damping is {self.damping}: give a fraction of the momentum."
             )
         if self.probes < 0:
             raise InputError(f"dynamics.probes is {self.probes}: give their number, 0 for all.")
@@ -160,6 +169,20 @@ def generalized_langevin(dim: int, options: Options, key: Key) -> AbstractDynami
     return _sequence(step, latent, options, key)
 
 
+def damped(dim: int, options: Options, key: Key) -> AbstractDynamics:
+    """One momentum that fades and is pushed by the clipped score; all steps share parameters."""
+    _refuse_metropolis(options, "damped")
+    _require_one_precision(options)
+    damping = fraction if options.learns_damping else given_number
+    step = Damped(
+        _step_size(dim, options, options.step_size),
+        damping(options.damping),
+        _clip(options),
+        options.box,
+    )
+    return Repeat(step, options.steps, remat=options.remat)
+
+
 def deterministic(dim: int, options: Options, key: Key) -> AbstractDynamics:
     """Steps along the score alone, each as long as a Langevin step of this size is on average."""
     _refuse_metropolis(options, "deterministic")
@@ -191,6 +214,7 @@ RECIPES: dict[str, Callable[[int, Options, Key], AbstractDynamics]] = {
     "langevin": langevin,
     "generalized-hmc": generalized_hmc,
     "generalized-langevin": generalized_langevin,
+    "damped": damped,
     "deterministic": deterministic,
     "continuous": continuous,
     "generalized-continuous": generalized_continuous,
@@ -231,8 +255,7 @@ def _sequence(
         return step if options.box is None else Chain([step, Box(*options.box)])
 
     if not options.per_step:
-        if len(set(precisions)) > 1:
-            raise InputError("Steps that share their parameters share λ too: give one precision.")
+        _require_one_precision(options)
         refresh = Refresh(latent, precisions[0]) if latent else Chain()
         return Repeat(boxed(key, precisions[0]), options.steps, refresh, options.remat)
     layers = list(map(boxed, jax.random.split(key, options.steps), precisions))
@@ -301,6 +324,11 @@ def _clip(options: Options):
     if options.clip_value is not None:
         return ClipValue(options.clip_value)
     return no_clip if options.clip_norm is None else ClipNorm(options.clip_norm)
+
+
+def _require_one_precision(options: Options) -> None:
+    if len(set(options.precisions)) > 1:
+        raise InputError("Steps that share their parameters share λ too: give one precision.")
 
 
 def _refuse_metropolis(options: Options, name: str) -> None:

@@ -7,6 +7,7 @@ import jax
 import numpy as np
 import paramax
 
+from fenchel.dynamics.damped import Damped
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.kick import Kick
 from fenchel.dynamics.particle import AbstractDynamics, Particle
@@ -68,10 +69,10 @@ def scaled(tree: T, factor: Scalar | float) -> T:
 
 def step_sizes(tree: PyTree) -> np.ndarray:
     """The sizes of all steps in the tree, in a row."""
-    nodes = jax.tree.leaves(paramax.unwrap(tree), is_leaf=_is_step)
-    sizes = [np.ravel(node.step_size) for node in nodes if _is_step(node)]
+    nodes = jax.tree.leaves(tree, is_leaf=_is_step)
+    sizes = [np.ravel(paramax.unwrap(node.step_size)) for node in nodes if _is_step(node)]
     return np.concatenate(sizes) if sizes else np.zeros(0)
 
 
 def _is_step(node: object) -> bool:
-    return isinstance(node, Leapfrog | Langevin)
+    return isinstance(node, Leapfrog | Langevin | Damped)

@@ -35,7 +35,8 @@ class ContrastiveDivergence(AbstractEstimator):
         if self.energy_penalty:
             energies = jax.vmap(f)(batch)
             loss += self.energy_penalty * (jnp.mean(energies**2) + jnp.mean(particles.f**2))
-        return Estimate(loss, memory, energy_lag(f, batch, particles), acceptance(particles))
+        lag = energy_lag(jnp.mean(jax.vmap(f)(batch)), particles)
+        return Estimate(loss, memory, lag, acceptance(particles))
 
     def dual(self, f: Potential, batch: Points, memory: PyTree, key: Key) -> Negatives:
         """Where the chains are after their steps."""

@@ -2,12 +2,13 @@
 
 from fenchel.samplers.chains import Ensemble, Persistent, Tuned
 from fenchel.samplers.embedding import AbstractSampler, Embedding
-from fenchel.samplers.gradients import AbstractGradient, BackPropagation, Truncated
+from fenchel.samplers.gradients import AbstractGradient, BackPropagation, Detached, Truncated
 
 __all__ = [
     "AbstractGradient",
     "AbstractSampler",
     "BackPropagation",
+    "Detached",
     "Embedding",
     "Ensemble",
     "Persistent",

@@ -11,7 +11,7 @@ from fenchel.dynamics import AbstractDynamics, Particle, follow, particle_at, un
 from fenchel.errors import InputError
 from fenchel.parameters import fixed
 from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree
-from fenchel.starts import AbstractDensityStart, AbstractStart
+from fenchel.starts import BATCH, AbstractDensityStart, AbstractStart
 
 
 class AbstractSampler(eqx.Module):
@@ -67,8 +67,13 @@ class Embedding(AbstractSampler):
         def one(point: Point, key: Key) -> Particle:
             return sampler._one(f, point, state, key)
 
-        particles = jax.vmap(one)(points, jax.random.split(key, points.shape[0]))
+        keys = jax.random.split(key, points.shape[0])
+        particles = jax.vmap(one, axis_name=BATCH)(points, keys)
         return particles, sampler.start.remember(state, particles.x)
+
+    def settled(self, key: Key) -> "Embedding":
+        """As it is handed out: no draw depends on the others of its batch."""
+        return eqx.tree_at(lambda s: s.start, self, self.start.settled(key))
 
     def trace(self, f: Potential, points: Points, state: PyTree, key: Key) -> Array:
         """Where the particles of `draw` with the same arguments were: (steps + 1, n, d).
@@ -120,7 +125,8 @@ class Embedding(AbstractSampler):
 
 @eqx.filter_jit
 def _begin(sampler: Embedding, f: Potential, points: Points, state: PyTree, keys: Key):
-    return jax.vmap(lambda point, key: sampler._first(f, point, state, key))(points, keys)
+    first = jax.vmap(lambda point, key: sampler._first(f, point, state, key), axis_name=BATCH)
+    return first(points, keys)
 
 
 @eqx.filter_jit

@@ -14,7 +14,7 @@ from jax import lax
 
 from fenchel.dynamics import Particle
 from fenchel.samplers.embedding import AbstractSampler
-from fenchel.shapes import Key, Points, Potential, PyTree
+from fenchel.shapes import Key, Point, Points, Potential, PyTree, Scalar
 
 
 class AbstractGradient(eqx.Module):
@@ -37,13 +37,49 @@ class BackPropagation(AbstractGradient):
 
 
 class Truncated(AbstractGradient):
-    """Stop at the draws: only f's value there is differentiated, and time is not gone back."""
+    """Stop at the draws: only f's value there is differentiated, and time is not gone back.
+
+    So it is for f. A sampler that learns from the same draw does see all of its own steps.
+    """
 
     def draw(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
     ) -> tuple[Particle, PyTree]:
-        arrays, static = eqx.partition((sampler, f), eqx.is_array)
-        still_sampler, still_f = eqx.combine(lax.stop_gradient(arrays), static)
-        particles, state = still_sampler.draw(still_f, points, state, key)
-        values = jax.vmap(paramax.unwrap(f))(particles.x)
-        return eqx.tree_at(lambda p: p.f, particles, values), state
+        particles, state = sampler.draw(_still(f), points, state, key)
+        return _valued(particles, f), state
+
+
+class Detached(AbstractGradient):
+    """As `Truncated`, and the score is a push of its own, whatever the point that felt it.
+
+    Nothing is ever differentiated twice: a step of the dynamics costs no more than its score, for
+    the sampler too. (The paper's released code learns from pictures so.)
+    """
+
+    def draw(
+        self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
+    ) -> tuple[Particle, PyTree]:
+        particles, state = sampler.draw(Straight(_still(f)), points, state, key)
+        return _valued(particles, f), state
+
+
+class Straight(eqx.Module):
+    """f as its own tangent: the value and the score are f's, the curvature is none."""
+
+    potential: Potential
+
+    def __call__(self, x: Point) -> Scalar:
+        here = lax.stop_gradient(x)
+        value, score = jax.value_and_grad(self.potential)(here)
+        return value + score @ (x - here)
+
+
+def _still(f: Potential) -> Potential:
+    arrays, static = eqx.partition(f, eqx.is_array)
+    return eqx.combine(lax.stop_gradient(arrays), static)
+
+
+def _valued(particles: Particle, f: Potential) -> Particle:
+    """The particles with f's value at them, as f's gradient sees it."""
+    values = jax.vmap(paramax.unwrap(f))(particles.x)
+    return eqx.tree_at(lambda p: p.f, particles, values)

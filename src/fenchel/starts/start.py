@@ -31,6 +31,10 @@ class AbstractStart(eqx.Module):
     def remember(self, state: PyTree, x: Points) -> PyTree:
         """The state after the dynamics brought a batch to `x`."""
 
+    def settled(self, key: Key) -> "AbstractStart":
+        """As it is handed out, for those that are otherwise while they are learnt."""
+        return self
+
 
 class AbstractStatelessStart(AbstractStart):
     """A start without a memory."""

@@ -1,16 +1,19 @@
 """Training: Algorithm 1, the classical estimators, the guard, and the loop around them."""
 
-from fenchel.train.batches import Batches
+from fenchel.train.batches import AbstractBatches, Batches
 from fenchel.train.guard import Guard, GuardState
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.loop import Block, run, run_block, stuck
 from fenchel.train.many import run_many
 from fenchel.train.maxmin import MaxMin
 from fenchel.train.minimise import Minimise
+from fenchel.train.picture_batches import PictureBatches
+from fenchel.train.simultaneous import Simultaneous
 from fenchel.train.state import Info, TrainState
 from fenchel.train.wait import Wait
 
 __all__ = [
+    "AbstractBatches",
     "AbstractLearner",
     "Batches",
     "Block",
@@ -19,6 +22,8 @@ __all__ = [
     "Info",
     "MaxMin",
     "Minimise",
+    "PictureBatches",
+    "Simultaneous",
     "TrainState",
     "Wait",
     "run",

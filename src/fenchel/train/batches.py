@@ -1,12 +1,22 @@
 """Batches of the data, drawn by key: which one an iteration sees depends on nothing else."""
 
+from abc import abstractmethod
+
 import equinox as eqx
 import jax
 
 from fenchel.shapes import Array, Key, Points
 
 
-class Batches(eqx.Module):
+class AbstractBatches(eqx.Module):
+    """Where the training loop gets its data from."""
+
+    @abstractmethod
+    def draw(self, count: int, key: Key) -> Array:
+        """(count, size, d): `count` batches."""
+
+
+class Batches(AbstractBatches):
     """Uniform draws with replacement, on the device, so that the whole loop can be compiled.
 
     `noise` is the noise floor: Gaussian noise of this standard deviation (on standardised data),

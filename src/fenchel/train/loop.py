@@ -9,7 +9,7 @@ import numpy as np
 from jax import lax
 
 from fenchel.errors import DivergenceError
-from fenchel.train.batches import Batches
+from fenchel.train.batches import AbstractBatches
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 
@@ -23,7 +23,7 @@ class Block(NamedTuple):
 
 
 def run_block(
-    learner: AbstractLearner, state: TrainState, batches: Batches, length: int
+    learner: AbstractLearner, state: TrainState, batches: AbstractBatches, length: int
 ) -> tuple[TrainState, Info]:
     """`length` iterations under one `lax.scan`; may be `vmap`ped over states and data."""
     arrays, static = eqx.partition(state, eqx.is_array)
@@ -44,7 +44,11 @@ compiled_block = eqx.filter_jit(run_block, donate="none")
 
 
 def run(
-    learner: AbstractLearner, state: TrainState, batches: Batches, steps: int, block: int = 100
+    learner: AbstractLearner,
+    state: TrainState,
+    batches: AbstractBatches,
+    steps: int,
+    block: int = 100,
 ) -> Generator[Block, None, None]:
     """Train until iteration `steps`, handing out each block as it ends.
 

@@ -6,14 +6,18 @@ import equinox as eqx
 import jax
 import numpy as np
 
-from fenchel.train.batches import Batches
+from fenchel.train.batches import AbstractBatches
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.loop import Block, run_block
 from fenchel.train.state import Info, TrainState
 
 
 def run_many(
-    learner: AbstractLearner, states: TrainState, batches: Batches, steps: int, block: int = 100
+    learner: AbstractLearner,
+    states: TrainState,
+    batches: AbstractBatches,
+    steps: int,
+    block: int = 100,
 ) -> Generator[Block, None, None]:
     """As `run`, for stacked states and stacked data; `info` has the runs as its first axis.
 
@@ -30,7 +34,7 @@ def run_many(
 
 @eqx.filter_jit
 def _many(
-    learner: AbstractLearner, states: TrainState, batches: Batches, length: int
+    learner: AbstractLearner, states: TrainState, batches: AbstractBatches, length: int
 ) -> tuple[TrainState, Info]:
     one = lambda state, data: run_block(learner, state, data, length)  # noqa: E731
     return eqx.filter_vmap(one)(states, batches)

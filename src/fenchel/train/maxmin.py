@@ -122,7 +122,7 @@ class MaxMin(AbstractLearner):
             sampler=sampler,
             averages=learnt((potential, sampler)),
             potential_memory=self.potential_optimiser.init(learnt(potential)),
-            sampler_memory=self._sampler_optimiser().init(learnt(sampler)),
+            sampler_memory=self.sampler_optimiser().init(learnt(sampler)),
             sampler_state=sampler.init(data, state_key),
             estimator_state=None,
             potential_guard=self.guard.init(),
@@ -136,9 +136,15 @@ class MaxMin(AbstractLearner):
         sampler_key, potential_key = jax.random.split(key)
         state, sampler_outcomes = self._learn_sampler(state, batches[:-1], sampler_key)
         state, outcome, health = self._learn_potential(state, batches[-1], potential_key)
+        return self.concluded(state, health, outcome, sampler_outcomes)
+
+    def concluded(
+        self, state: TrainState, health: Health, outcome: Outcome, sampler: Outcome
+    ) -> tuple[TrainState, Info]:
+        """The iteration's end, once both have learnt."""
         strain = jnp.max(health.particles.strain)
         state = self._relieve(state, strain >= 1).advanced(~outcome.dropped, self.decay)
-        return state, _info(state, health, outcome, sampler_outcomes, strain)
+        return state, self._info(state, health, outcome, sampler, strain)
 
     def _relieve(self, state: TrainState, strained: Array) -> TrainState:
         """Shorten the steps of flows that may have folded, for all particles alike."""
@@ -153,7 +159,7 @@ class MaxMin(AbstractLearner):
         self, state: TrainState, batches: Array, key: Key
     ) -> tuple[TrainState, Outcome]:
         params, static = split(state.sampler)
-        optimiser = self._sampler_optimiser()
+        optimiser = self.sampler_optimiser()
 
         def loss(params: PyTree, batch: Points, memory: PyTree, key: Key):
             sampler = eqx.combine(params, static)
@@ -205,7 +211,7 @@ class MaxMin(AbstractLearner):
         (total, (particles, value, sampler_state)), grads = jax.value_and_grad(loss, has_aux=True)(
             params
         )
-        lag = self._lag(state, batch, particles)
+        lag = self.lag(state, value, particles)
         trust = self.wait.trust(lag, batch.shape[-1])
         params, memory, guard, outcome = self.guard.step(
             state.potential_guard,
@@ -224,12 +230,50 @@ class MaxMin(AbstractLearner):
         )
         return state, outcome, Health(particles, total, value, lag, trust)
 
-    def _lag(self, state: TrainState, batch: Points, particles: Particle) -> Scalar:
+    def lag(self, state: TrainState, value: Scalar, particles: Particle) -> Scalar:
+        """How far the sampler is behind; `value` is the log likelihood of the batch."""
         if state.sampler.exact:
             return weight_lag(particles)
-        return energy_lag(paramax.unwrap(state.potential), batch, particles)
+        return energy_lag(self._at_data(value, particles), particles)
 
-    def _sampler_optimiser(self) -> optax.GradientTransformation:
+    def _at_data(self, value: Scalar, particles: Particle) -> Scalar:
+        """The mean of f over the batch, which the objective has already seen."""
+        return value + self.bound.log_partition(particles)
+
+    def _info(
+        self,
+        state: TrainState,
+        health: Health,
+        outcome: Outcome,
+        sampler: Outcome,
+        strain: Scalar,
+    ) -> Info:
+        log_w = health.particles.log_weight
+        return Info(
+            loss=health.loss,
+            log_likelihood=health.log_likelihood,
+            potential_data=self._at_data(health.log_likelihood, health.particles),
+            potential_draws=jnp.mean(health.particles.f),
+            log_partition=log_mean_exp(log_w),
+            log_partition_lower=jnp.mean(log_w),
+            ess=effective_sample_size(log_w),
+            potential_grad_norm=outcome.grad_norm,
+            sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
+            potential_rate=state.potential_guard.rate,
+            sampler_rate=state.sampler_guard.rate,
+            lag=health.lag,
+            trust=health.trust,
+            acceptance=acceptance(health.particles),
+            strain=strain,
+            shortened=(strain >= 1).astype(jnp.int32),
+            dropped_potential=outcome.dropped.astype(jnp.int32),
+            dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
+            # Each has its own: good steps of the one must not hide that the other is stuck.
+            potential_streak=state.potential_guard.streak,
+            sampler_streak=state.sampler_guard.streak,
+        )
+
+    def sampler_optimiser(self) -> optax.GradientTransformation:
         """The start's optimiser and the dynamics' own, side by side on one sampler."""
         optimisers = {"start": self.start_optimiser, "dynamics": self.dynamics_optimiser}
         return optax.multi_transform(optimisers, _part)
@@ -244,31 +288,4 @@ def _part(sampler: PyTree) -> PyTree:
         lambda s: s.start,
         labels,
         jax.tree.map(lambda _: "start", sampler.start),
-    )
-
-
-def _info(
-    state: TrainState, health: Health, outcome: Outcome, sampler: Outcome, strain: Scalar
-) -> Info:
-    log_w = health.particles.log_weight
-    return Info(
-        loss=health.loss,
-        log_likelihood=health.log_likelihood,
-        log_partition=log_mean_exp(log_w),
-        log_partition_lower=jnp.mean(log_w),
-        ess=effective_sample_size(log_w),
-        potential_grad_norm=outcome.grad_norm,
-        sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
-        potential_rate=state.potential_guard.rate,
-        sampler_rate=state.sampler_guard.rate,
-        lag=health.lag,
-        trust=health.trust,
-        acceptance=acceptance(health.particles),
-        strain=strain,
-        shortened=(strain >= 1).astype(jnp.int32),
-        dropped_potential=outcome.dropped.astype(jnp.int32),
-        dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
-        # Each has its own: good steps of the one must not hide that the other is stuck.
-        potential_streak=state.potential_guard.streak,
-        sampler_streak=state.sampler_guard.streak,
     )

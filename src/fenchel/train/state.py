@@ -7,9 +7,12 @@ import jax.numpy as jnp
 import optax
 
 from fenchel.parameters import learnt, split
-from fenchel.samplers import AbstractSampler
+from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Key, PyTree, Scalar
 from fenchel.train.guard import GuardState, Outcome, keep_if
+from fenchel.weights import renewed
+
+SETTLING = 20  # power iterations, after which a spectral norm fits its averaged weight
 
 
 class TrainState(NamedTuple):
@@ -32,12 +35,24 @@ class TrainState(NamedTuple):
         _, static = split((self.potential, self.sampler))
         return eqx.combine(self.averages, static)
 
+    def handed_out(self, key: Key) -> tuple[PyTree, AbstractSampler]:
+        """As `averaged`, with what follows the parameters (norms, batch statistics) brought up to
+        these averages."""
+        f, sampler = self.averaged()
+        f, sampler = renewed((f, sampler), SETTLING)
+        return f, sampler.settled(key) if isinstance(sampler, Embedding) else sampler
+
     def advanced(self, good: Array, decay: float) -> "TrainState":
         """One iteration on; the averages follow if f's step was good."""
         now = learnt((self.potential, self.sampler))
         moved = optax.incremental_update(now, self.averages, 1 - decay)
-        averages = keep_if(good, moved, self.averages)
-        return self._replace(averages=averages, iteration=self.iteration + 1)
+        return self._replace(
+            # Spectral norms move on between iterations, and never within one.
+            potential=renewed(self.potential),
+            sampler=renewed(self.sampler),
+            averages=keep_if(good, moved, self.averages),
+            iteration=self.iteration + 1,
+        )
 
 
 class Info(NamedTuple):
@@ -45,6 +60,8 @@ class Info(NamedTuple):
 
     loss: Scalar  # what f descends
     log_likelihood: Scalar  # of the batch, with log Z by the bound that is trained on
+    potential_data: Scalar  # the mean of f over the data, and over the draws
+    potential_draws: Scalar
     log_partition: Scalar  # the many-sample bound
     log_partition_lower: Scalar  # the paper's bound
     ess: Scalar  # effective sample size of the importance weights, as a fraction
@@ -78,6 +95,8 @@ class Info(NamedTuple):
         return cls(
             loss=loss,
             log_likelihood=unknown,
+            potential_data=unknown,
+            potential_draws=unknown,
             log_partition=unknown,
             log_partition_lower=unknown,
             ess=unknown,

@@ -6,7 +6,6 @@ from fenchel.config import Config
 from fenchel.data import Samples
 from fenchel.report.page.elements import section, table
 from fenchel.report.page.markup import Markup, tag
-from fenchel.runs import fingerprint
 
 Settings = dict[str, Any]  # by full names, such as training.steps
 
@@ -53,7 +52,7 @@ def _changed(changed: Settings, defaults: Settings) -> Markup:
 
 def _data(record: dict[str, Any], samples: Samples) -> Markup:
     data = record["data"]
-    same = data == fingerprint(samples)
+    same = data == samples.fingerprint()
     columns = data.get("columns", [])
     rows = [
         ("name", data.get("name", "")),

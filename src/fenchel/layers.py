@@ -1,0 +1,121 @@
+"""Layers for pictures: one picture (height, width, channels) at a time.
+
+They compute in the precision of their weights, which `weights.rounded` sets.
+"""
+
+from collections.abc import Callable
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+from jax import lax
+
+from fenchel.shapes import Array, Key
+
+Wrap = Callable[[Array, Key], Array]  # what becomes of a fresh weight, such as a spectral norm
+LAYOUT = ("NHWC", "HWIO", "NHWC")
+FEW = 4  # channels
+
+
+def plain(weight: Array, key: Key) -> Array:
+    """The weight as it is."""
+    return weight
+
+
+class Convolution(eqx.Module):
+    """`size` x `size`, as large as it came, plus a bias."""
+
+    weight: Array  # height, width, inputs, outputs
+    bias: Array
+
+    def __init__(self, inputs: int, outputs: int, size: int, wrap: Wrap = plain, *, key: Key):
+        self.weight = _wrapped((size, size, inputs, outputs), wrap, key)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Array) -> Array:
+        x = x.astype(self.weight.dtype)
+        convolve = _by_patches if self.weight.shape[2] <= FEW else _by_library
+        y = convolve(x, self.weight)
+        return _shifted(y, self.bias)
+
+
+class Doubling(eqx.Module):
+    """A 2 x 2 transposed convolution of stride 2: every pixel becomes four."""
+
+    weight: Array  # inputs, and for each of the four pixels the outputs
+    bias: Array
+
+    def __init__(self, inputs: int, outputs: int, wrap: Wrap = plain, *, key: Key):
+        self.weight = _wrapped((inputs, 4 * outputs), wrap, key)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Array) -> Array:
+        height, width, _ = x.shape
+        y = x.astype(self.weight.dtype) @ self.weight
+        y = y.reshape(height, width, 2, 2, -1).transpose(0, 2, 1, 3, 4)
+        y = y.reshape(2 * height, 2 * width, -1)
+        return _shifted(y, self.bias)
+
+
+class Dense(eqx.Module):
+    """A vector to a vector."""
+
+    weight: Array  # inputs, outputs
+    bias: Array
+
+    def __init__(self, inputs: int, outputs: int, wrap: Wrap = plain, *, key: Key):
+        self.weight = _wrapped((inputs, outputs), wrap, key)
+        self.bias = jnp.zeros(outputs)
+
+    def __call__(self, x: Array) -> Array:
+        y = x.astype(self.weight.dtype) @ self.weight
+        return _shifted(y, self.bias)
+
+
+def halved(x: Array) -> Array:
+    """The mean of every 2 x 2 pixels."""
+    height, width, channels = x.shape
+    return jnp.mean(x.reshape(height // 2, 2, width // 2, 2, channels), axis=(1, 3))
+
+
+def doubled(x: Array) -> Array:
+    """Every pixel four times."""
+    return jnp.repeat(jnp.repeat(x, 2, axis=0), 2, axis=1)
+
+
+def leaky_relu(x: Array) -> Array:
+    """The paper's, with a slope of 0.1 below zero."""
+    return jax.nn.leaky_relu(x, 0.1)
+
+
+def _shifted(y: Array, bias: Array) -> Array:
+    """Each channel by its own."""
+    return y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)
+
+
+def _by_library(x: Array, weight: Array) -> Array:
+    return lax.conv_general_dilated(x[None], weight, (1, 1), "SAME", dimension_numbers=LAYOUT)[0]
+
+
+def _by_patches(x: Array, weight: Array) -> Array:
+    """As one matrix product; a GPU's library pads few channels to many, which takes longer."""
+    height, width, _ = x.shape
+    size, _, inputs, outputs = weight.shape
+    before, after = (size - 1) // 2, size // 2
+    padded = jnp.pad(x, ((before, after), (before, after), (0, 0)))
+    patches = [
+        padded[row : row + height, column : column + width]
+        for row in range(size)
+        for column in range(size)
+    ]
+    return jnp.concatenate(patches, axis=-1) @ weight.reshape(size * size * inputs, outputs)
+
+
+def _wrapped(shape: tuple[int, ...], wrap: Wrap, key: Key) -> Array:
+    """A fresh weight with He's variance, for a last axis of outputs."""
+    weight_key, wrap_key = jax.random.split(key)
+    inputs = 1
+    for length in shape[:-1]:
+        inputs *= length
+    weight = jax.random.normal(weight_key, shape) * (2 / inputs) ** 0.5
+    return wrap(weight, wrap_key)

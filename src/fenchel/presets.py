@@ -1,0 +1,95 @@
+"""Settings by name, for data that the defaults are not made for."""
+
+from typing import Any
+
+from fenchel.choices import choose
+from fenchel.config import Config
+
+# The paper's settings for pictures: appendix D.2 and the released code.
+_PICTURES: dict[str, Any] = {
+    "potential": {
+        "kind": "conv",
+        "width": 64,
+        "activation": "leaky-relu",
+        "precision": "bfloat16",
+        "base_scale": None,
+    },
+    "start": {
+        "kind": "deep-picture",
+        "width": 64,
+        "latent": 512,
+        "precision": "bfloat16",
+        "momentum": 1e-4,
+    },
+    "dynamics": {
+        "kind": "damped",
+        "steps": 30,
+        "step_size": 10.0,
+        "damping": 0.5,
+        "clip_value": 0.01,
+        "box": [-1.0, 1.0],
+        "per_step": False,
+    },
+    "training": {
+        "steps": 200_000,
+        "batch": 64,
+        "bound": "fenchel",
+        "gradient": "detached",
+        "sampler_steps": 0,
+        "anchor": 0.0,
+        "entropy": 1e-5,
+        "momentum": 1e-5,
+        "potential_rate": 1e-4,
+        "start_rate": 1e-4,
+        "dynamics_rate": 1e-4,
+        "first_moment": 0.0,
+        "dynamics_epsilon": 1e-5,
+        "final_rate": 1.0,
+        "averaging": 0.005,
+        "noise": 0.0,
+        "checkpoint_every": 2_000,
+    },
+}
+
+# The nonparametric variant, for completion: long chains that go on from a buffer.
+_COMPLETION: dict[str, Any] = {
+    "start": {"kind": "replay", "capacity": 10_000, "restart": 0.05, "momentum": 1e-4},
+    "dynamics": {
+        "steps": 60,
+        "step_size": 10.0**0.5,
+        "damping": 0.9,
+        "learns_damping": True,
+        "clip_value": 0.1,
+    },
+    "training": {"steps": 60_000, "noise": 0.03},
+}
+
+_RESIDUAL: dict[str, Any] = {
+    "potential": {"kind": "residual-conv", "width": 128},
+    "start": {"kind": "residual-picture", "width": 256, "latent": 128},
+}
+
+
+def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
+    """Sections of the later layers over those of the earlier ones."""
+    sections: dict[str, Any] = {}
+    for layer in layers:
+        for name, values in layer.items():
+            sections[name] = sections.get(name, {}) | values
+    return sections
+
+
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "mnist": _merged(_PICTURES, {"training": {"steps": 60_000}}),
+    "mnist-completion": _merged(_PICTURES, _COMPLETION),
+    "cifar10": _merged(_PICTURES, {"pictures": {"flips": True}}),
+    "cifar10-residual": _merged(_PICTURES, _RESIDUAL, {"pictures": {"flips": True}}),
+}
+
+
+def preset(name: str) -> Config:
+    """The settings of that name."""
+    return Config.from_dict(choose(_SETTINGS, name, "preset"))
+
+
+PRESETS = tuple(_SETTINGS)
