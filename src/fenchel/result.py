@@ -14,9 +14,17 @@ from numpy.typing import ArrayLike
 
 from fenchel import inference
 from fenchel.build import EMBEDDINGS
+from fenchel.completion import completions
 from fenchel.config import Config
-from fenchel.data import Standardiser, as_rows
-from fenchel.drawing import Drawing
+from fenchel.data import (
+    Pictures,
+    Standardiser,
+    as_mask,
+    as_rows,
+    half_mask,
+    load_pictures,
+)
+from fenchel.drawing import FEW, LARGE, Drawing
 from fenchel.errors import InputError
 from fenchel.estimation import domain_of, states_of, whole_measure
 from fenchel.estimators import AbstractMeasure, Domain
@@ -25,6 +33,7 @@ from fenchel.evidence import Chains, LogPartition, nuts
 from fenchel.inference import Inference, Seen
 from fenchel.parameters import flat
 from fenchel.partition import Account, can_be_summed, log_partition, usual
+from fenchel.picture_parts import Shape, is_of_pictures, picture_shape
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
@@ -71,9 +80,17 @@ class Fit:
     def dim(self) -> int:
         return len(self.columns)
 
+    @property
+    def shape(self) -> Shape | None:
+        """Height, width and channels, where the data are pictures."""
+        return picture_shape(self.config) if is_of_pictures(self.config) else None
+
     def potential(self, x: ArrayLike) -> np.ndarray:
-        """f at each row of x: the unnormalised log density."""
-        z = self.standardiser.forward(as_rows(x))
+        """f at each row of x: the unnormalised log density.
+
+        A model of pictures also takes them as bytes (n, height, width, channels).
+        """
+        z = self.standardiser.forward(as_rows(self._as_levels(x)))
         states = states_of(self.f)
         if states is not None and not np.isin(np.round(z, 6), states).all():
             raise InputError("A value is none of this model's states: give those of its data.")
@@ -188,6 +205,59 @@ class Fit:
             draw = self._drawing.corrected if corrected else self._drawing.raw
         return self.standardiser.inverse(draw(n, key))
 
+    def pictures(self, n: int, seed: int = 0) -> np.ndarray:
+        """n draws as pictures: bytes (n, height, width, channels)."""
+        return self._as_pictures(self.sample(n, seed))
+
+    def complete(
+        self,
+        pictures: ArrayLike,
+        mask: str | ArrayLike = "lower",
+        *,
+        rounds: int = 20,
+        seed: int = 0,
+    ) -> np.ndarray:
+        """Pictures of which a part is hidden, completed by the learnt dynamics.
+
+        **Arguments:**
+
+        - `pictures`: bytes (n, height, width, channels).
+        - `mask`: what to complete: `"lower"`, `"upper"`, `"left"`, `"right"`, or an array of
+          a picture's shape that is true there.
+        - `rounds`: how often the whole dynamics are run, each time with a new momentum.
+
+        **Returns:** bytes (rounds + 1, n, height, width, channels): what is hidden begins as
+        noise; the last frame is the completion.
+        """
+        shape = self.shape
+        if shape is None:
+            raise InputError("Completion is for models of pictures: this is one of a table.")
+        if rounds < 1:
+            raise InputError(f"{rounds} rounds were asked for: ask for at least one.")
+        given = load_pictures(pictures)
+        hidden = half_mask(mask, shape) if isinstance(mask, str) else as_mask(mask, shape)
+        levels = self._as_levels(given.x)
+        self.standardiser.check_dimension(levels)
+        z = jnp.asarray(self.standardiser.forward(levels), jnp.result_type(float))
+        free = jnp.asarray(hidden.ravel())
+        key = jax.random.key(seed)
+        frames = completions(self.f, self.sampler, z, free, rounds, (-1.0, 1.0), key)
+        found = [self._as_pictures(self.standardiser.inverse(np.asarray(x))) for x in frames]
+        # What was given comes back as it was, to the byte.
+        return np.where(hidden, np.stack(found), given.x)
+
+    def _as_levels(self, x: ArrayLike) -> ArrayLike:
+        """Pictures as rows of levels, each in the middle of the cell that it was spread over."""
+        if self.shape is None or np.ndim(x) not in (3, 4):
+            return x
+        return load_pictures(x).rows() + self.config.pictures.dequantise / 2
+
+    def _as_pictures(self, x: np.ndarray) -> np.ndarray:
+        if self.shape is None:
+            raise InputError("This is a model of a table, not of pictures: use `sample`.")
+        middle = self.config.pictures.dequantise / 2
+        return Pictures.of_rows(x - middle, self.shape).x
+
     def summary(
         self,
         x: ArrayLike | None = None,
@@ -288,4 +358,4 @@ def _sampler_log_density(f: Potential, sampler: Embedding, z: Points, key: Key):
 
 @eqx.filter_jit
 def _values(f: Potential, z: Points) -> Array:
-    return lax.map(paramax.unwrap(f), z, batch_size=4096)
+    return lax.map(paramax.unwrap(f), z, batch_size=4096 if z.shape[1] < LARGE else FEW)

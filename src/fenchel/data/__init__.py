@@ -1,7 +1,7 @@
 """Data to fit: toy distributions, tables and pictures from files, and the scaling of columns."""
 
 from fenchel.data.checks import as_rows, as_samples, check_samples, default_columns
-from fenchel.data.masks import half_mask, load_mask
+from fenchel.data.masks import as_mask, half_mask, load_mask
 from fenchel.data.pictures import Pictures, check_pictures, load_pictures
 from fenchel.data.standardise import Standardiser
 from fenchel.data.tables import Samples, load_rows, load_samples, read_table
@@ -13,6 +13,7 @@ __all__ = [
     "Samples",
     "Standardiser",
     "Toy",
+    "as_mask",
     "as_rows",
     "as_samples",
     "check_pictures",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from fenchel.choices import choose
 from fenchel.data.npz_pictures import read_array
@@ -40,21 +40,26 @@ def load_mask(path: str | Path, shape: Shape) -> Mask:
     return _over(_marks(path), shape, str(path))
 
 
+def as_mask(array: ArrayLike, shape: Shape) -> Mask:
+    """A mask (h, w, c) from an array (h, w), of all channels, or (h, w, c)."""
+    return _over(_of_array(np.asarray(array), "The mask"), shape, "The mask")
+
+
 def _marks(path: Path) -> Mask:
     kind = path.suffix.lower()
     if kind in _LOSSY:
         # Its black is not quite 0, and all that is not 0 counts.
         raise InputError(f"{path} is a JPEG, which blurs a mask; save it as .png.")
     if kind == ".npy":
-        return _of_array(read_array(path), path)
+        return _of_array(read_array(path), str(path))
     if kind in PICTURE_KINDS:
         return (read_picture(path) != 0).any(axis=2, keepdims=True)
     raise InputError(f"{path} is neither a picture nor a .npy file; save the mask as .png.")
 
 
-def _of_array(array: NDArray, path: Path) -> Mask:
+def _of_array(array: NDArray, name: str) -> Mask:
     if array.dtype.kind not in "biu":
-        raise InputError(f"{path} holds {array.dtype} values; save the mask as booleans.")
+        raise InputError(f"{name} holds {array.dtype} values; give the mask as booleans.")
     return (array != 0)[..., None] if array.ndim == 2 else array != 0
 
 
