@@ -101,7 +101,16 @@ def fit(
     domain: Annotated[
         str | None, typer.Option(help="Where the data of every column can be, as LOW,HIGH.")
     ] = None,
+    preset: Annotated[
+        str | None,
+        typer.Option(
+            help="Settings for pictures: mnist, mnist-completion, cifar10 or cifar10-residual."
+        ),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Iterations, 3000 by default.")] = None,
+    minutes: Annotated[
+        float | None, typer.Option(help="Stop after so many; --resume goes on from there.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="What all randomness comes from.")] = None,
     resume: Annotated[
         bool, typer.Option("--resume", help="Go on from the newest checkpoint.")
@@ -126,13 +135,18 @@ def fit(
             domain=_ends(domain),
             steps=steps,
             seed=seed,
+            preset=preset,
             config=None if config is None else Config.from_file(config),
+            minutes=minutes,
             out=out_folder,
             resume=resume,
             progress=Silent() if as_json else Bar(err),
         )
     except KeyboardInterrupt:
         _fail(f"Interrupted. Continue with: fenchel fit {data} --out {out_folder} --resume", 130)
+    if fitted.shape is not None:
+        _show_pictures(fitted, out_folder, as_json)
+        return
     samples = load_samples(data, seed=fitted.config.seed)
     write_figures(fitted, samples, out_folder)
     summary = summarise(fitted, samples)
@@ -143,6 +157,39 @@ def fit(
         _table(f"{samples.name}: {len(samples.x):,} rows, {fitted.dim} columns", summary.rows)
     )
     out.print(f"Run and figures in [bold]{_escaped(str(out_folder))}[/].")
+
+
+def _score_pictures(
+    fitted: Any, data: str, others: list[str], part: str, writer: Any, as_json: bool
+) -> None:
+    from fenchel.report.outsiders import load_scores, table_of
+
+    scores = load_scores(fitted, [data, *others], part)
+    own = scores[data]
+    if not others:
+        writer(own[:, None], ("potential",))
+    table = table_of(scores, data)
+    if as_json:
+        _print_json({"pictures": len(own), "mean": float(own.mean()), "against": table})
+    elif others:
+        shown = Table("pictures", "how many", "mean f", "AUROC", title=f"f, {data} against others")
+        for name, row in table.items():
+            auroc = "" if row["auroc"] is None else f"{row['auroc']:.3f}"
+            shown.add_row(name, f"{row['pictures']:,}", f"{row['mean']:.4f}", auroc)
+        out.print(shown)
+        out.print("AUROC: how often f is larger on a picture of the first than on another.")
+
+
+def _show_pictures(fitted: Any, folder: Path, as_json: bool) -> None:
+    from fenchel.report.picture_summary import summarise, write_figures
+
+    write_figures(fitted, folder)
+    summary = summarise(fitted, folder)
+    if as_json:
+        _print_json({"run": str(folder), **summary.values})
+        return
+    out.print(_table(fitted.name, summary.rows))
+    out.print(f"Run and figures in [bold]{_escaped(str(folder))}[/].")
 
 
 @app.command()
@@ -177,14 +224,24 @@ def score(
     out_file: Annotated[
         Path | None, typer.Option("--out", help="A .npy, .npz or .csv file; else printed as CSV.")
     ] = None,
+    against: Annotated[
+        list[str] | None,
+        typer.Option(help="Other pictures, to tell from DATA by f alone; may be given again."),
+    ] = None,
+    part: Annotated[str, typer.Option(help="Of pictures in two parts: train or test.")] = "train",
     as_json: Json = False,
 ) -> None:
-    """The log density of each row of DATA under a fitted model."""
+    """The log density of each row of DATA under a fitted model; of pictures f, unnormalised."""
     from fenchel.data import load_rows
     from fenchel.saving import load
 
     writer = _writer(out_file, as_json)
     fitted = load(run)
+    if fitted.shape is not None:
+        _score_pictures(fitted, data, against or [], part, writer, as_json)
+        return
+    if against:
+        raise InputError("--against is for models of pictures: this is one of a table.")
     rows = load_rows(data, seed=fitted.config.seed + 1)
     fitted.standardiser.check_dimension(rows.x)
     densities = fitted.log_density(rows.in_order(fitted.columns))
@@ -194,6 +251,32 @@ def score(
         summary = {"rows": len(densities), "mean": float(mean), "standard_error": float(error)}
         where = {"out": str(out_file)} if out_file else {"log_density": densities.tolist()}
         _print_json({**summary, **where})
+
+
+@app.command()
+def complete(
+    run: Run,
+    pictures: Annotated[str, typer.Argument(help="A picture, a folder of them, an .npz file, ...")],
+    out_folder: Annotated[Path, typer.Option("--out", help="A folder for the results.")],
+    mask: Annotated[
+        str, typer.Option(help="What to complete: lower, upper, left, right, or a mask's file.")
+    ] = "lower",
+    part: Annotated[str, typer.Option(help="Of data in two parts: train or test.")] = "train",
+    n: Annotated[int, typer.Option("-n", help="How many of the pictures, from the first on.")] = 8,
+    rounds: Annotated[int, typer.Option(help="Of the dynamics, each with a new momentum.")] = 20,
+    seed: Annotated[int, typer.Option(help="Which noise to begin with.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Complete pictures of which a part is hidden, by the learnt dynamics."""
+    from fenchel.report.completing import complete_pictures
+
+    with _spoken() as say:
+        files = complete_pictures(run, pictures, out_folder, mask, part, n, rounds, seed, say)
+    if as_json:
+        _print_json({name: str(path) for name, path in files.items()})
+        return
+    names = ", ".join(path.name for path in files.values())
+    out.print(f"{names} in [bold]{_escaped(str(out_folder))}[/].", soft_wrap=True)
 
 
 @app.command()
@@ -223,24 +306,78 @@ def evaluate(
     run: Run,
     data: Annotated[
         str | None,
-        typer.Argument(help="Data to judge by, best held out; a toy's are drawn afresh."),
+        typer.Argument(
+            help="Data to judge by, best held out; a toy's are drawn afresh. Pictures in two "
+            "parts, train and test."
+        ),
+    ] = None,
+    images: Annotated[
+        bool, typer.Option("--images", help="The run is one of pictures; refuse any other.")
+    ] = False,
+    networks: Annotated[
+        Path | None,
+        typer.Option(help="For pictures: a folder with the weights of FID's network, fid*.npz."),
+    ] = None,
+    n: Annotated[
+        str | None,
+        typer.Option("--n", help="For pictures: how many samples, or several: 10000,50000."),
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """How good a fit is: training, log Z, likelihood, samples and sampler, with verdicts."""
+    """How good a fit is: training, log Z, likelihood, samples and sampler, with verdicts.
+
+    Of pictures: FID, energies, neighbours and what the dynamics move, with figures in the run.
+    """
+    from fenchel.report.picture_run import holds_pictures
+
+    if images or networks is not None or n is not None or holds_pictures(run):
+        title, found = _judge_pictures(run, data, networks, n)
+    else:
+        title, found = _judge_table(run, data)
+    if as_json:
+        lines = [line._asdict() for line in found.lines]
+        verdict = found.verdict._asdict()
+        _print_json({"run": str(run), "verdict": verdict, "lines": lines, "values": found.values})
+        return
+    out.print(_verdicts(title, found.lines))
+    out.print(f"{_MARKS[found.verdict.verdict]} {_escaped(found.verdict.meaning)}")
+    for figure in found.values.get("figures", {}).values():
+        out.print(f"Figure: [bold]{_escaped(figure)}[/]", soft_wrap=True)
+
+
+def _judge_table(run: Path, data: str | None) -> tuple[str, Any]:
     from fenchel.report.evaluation import evaluate as judge
     from fenchel.report.opened import open_run
 
     opened = open_run(run, data, "evaluate")
     with _spoken() as say:
         found = judge(opened.fit, opened.judges, opened.rows, opened.whose, say)
-    if as_json:
-        lines = [line._asdict() for line in found.lines]
-        verdict = found.verdict._asdict()
-        _print_json({"run": str(run), "verdict": verdict, "lines": lines, "values": found.values})
-        return
-    out.print(_verdicts(f"{opened.fit.name}, judged by {opened.whose}", found.lines))
-    out.print(f"{_MARKS[found.verdict.verdict]} {_escaped(found.verdict.meaning)}")
+    return f"{opened.fit.name}, judged by {opened.whose}", found
+
+
+def _judge_pictures(
+    run: Path, data: str | None, networks: Path | None, n: str | None
+) -> tuple[str, Any]:
+    from fenchel.report.networks import load_networks
+    from fenchel.report.picture_evaluation import evaluate_pictures
+    from fenchel.report.picture_run import open_picture_run
+
+    counts = None if n is None else _counts(n)
+    with _spoken() as say:
+        opened = open_picture_run(run, data)
+        eyes = None if networks is None else load_networks(networks)
+        found = evaluate_pictures(opened, eyes, counts, say)
+    return f"{opened.fit.name}, judged by pictures of {opened.train.name}", found
+
+
+def _counts(text: str) -> list[int]:
+    """Whole numbers, as in 10000,50000."""
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"The number of samples {text!r} is not a whole number, or several: write 10000,50000."
+        ) from None
 
 
 @app.command()

@@ -7,10 +7,10 @@ from fenchel.evaluate.fid import (
     feature_moments,
     frechet_distance,
 )
-from fenchel.evaluate.health import Health, training_health
+from fenchel.evaluate.health import Health, contest_health, training_health
 from fenchel.evaluate.inception import Inception, feature_batches, features, load_inception
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
-from fenchel.evaluate.neighbours import Nearest, nearest
+from fenchel.evaluate.neighbours import Nearest, few_nearest, nearest
 from fenchel.evaluate.overlap import EnergyOverlap, energy_overlap
 from fenchel.evaluate.parameter_table import ParameterTable
 from fenchel.evaluate.slim import (
@@ -52,11 +52,13 @@ __all__ = [
     "WeightedDraws",
     "aggregated_mmd_test",
     "class_probabilities",
+    "contest_health",
     "coverage",
     "energy_overlap",
     "feature_batches",
     "feature_moments",
     "features",
+    "few_nearest",
     "frechet_distance",
     "inception_score",
     "information",

@@ -11,6 +11,21 @@ PER_DIMENSION = 0.05
 FEW = 0.1  # effective sample size, as a share of the batch
 TAIL = 0.2  # of the run, in which it should no longer improve
 NOTICED = 0.02  # nats in that part of it
+GROWN = 10.0  # times the run's usual gap, from which on f has left its sampler behind
+
+Said = dict[str, tuple[str, str]]  # a metric's name in words: its key, and how it is written
+
+IN_NATS: Said = {
+    "dual gap": ("lag", "{:.3f} nats"),
+    "effective sample size": ("ess", "{:.0%} of the batch"),
+    "acceptance": ("acceptance", "{:.0%}"),
+}
+OF_F: Said = {
+    "mean f of data": ("potential_data", "{:.4g}"),
+    "mean f of draws": ("potential_draws", "{:.4g}"),
+    "gap in a batch": ("lag", "{:.2g}"),
+    "acceptance": ("acceptance", "{:.0%}"),
+}
 
 
 class Health(NamedTuple):
@@ -25,9 +40,9 @@ def training_health(rows: Sequence[dict[str, Any]], dim: int, steps: int) -> Hea
     """The verdict on a run of so many planned steps, by its rows of metrics."""
     if not rows:
         return Health("not begun", "the run has no metrics yet", "bad")
-    evidence = _evidence(rows)
+    evidence = _evidence(rows, IN_NATS)
     done = rows[-1]["iteration"]
-    since = _lost_since(rows)
+    since = _since(rows, _not_finite(rows) | (_gaps(rows) > LOST))
     if since is not None:
         return Health(f"diverging since step {since:,}", evidence, "bad")
     if done < steps:
@@ -42,12 +57,31 @@ def training_health(rows: Sequence[dict[str, Any]], dim: int, steps: int) -> Hea
     return Health("converged", evidence, "good")
 
 
-def _evidence(rows: Sequence[dict[str, Any]]) -> str:
-    said = {
-        "dual gap": ("lag", "{:.3f} nats"),
-        "effective sample size": ("ess", "{:.0%} of the batch"),
-        "acceptance": ("acceptance", "{:.0%}"),
-    }
+def contest_health(rows: Sequence[dict[str, Any]], steps: int) -> Health:
+    """The same of a run whose f is in no known unit: of pictures, say.
+
+    Its sampler has no exact density, so that the lag is the gap between the mean f of data and of
+    draws; and its entropy is weighed by less than 1, so that a gap of f is not one in nats. A gap
+    can be held against the run's own only.
+    """
+    if not rows:
+        return Health("not begun", "the run has no metrics yet", "bad")
+    evidence = _evidence(rows, OF_F)
+    done, gaps = rows[-1]["iteration"], _gaps(rows)
+    since = _since(rows, _not_finite(rows))
+    if since is not None:
+        return Health(f"diverging since step {since:,}", evidence, "bad")
+    since = _since(rows, gaps > GROWN * np.median(gaps))
+    if since is not None:
+        words = f"the gap is more than {GROWN:.0f} times the run's usual one; {evidence}"
+        return Health(f"sampler left behind since step {since:,}", words, "bad")
+    if done < steps:
+        words = f"by a limit on its time, or by hand: --resume goes on from there; {evidence}"
+        return Health(f"stopped at step {done:,} of {steps:,}", words, "caution")
+    return Health(f"all {done:,} steps done", evidence, "good")
+
+
+def _evidence(rows: Sequence[dict[str, Any]], said: Said) -> str:
     parts = [
         f"{name} {text.format(_last(rows, key))}"
         for name, (key, text) in said.items()
@@ -72,10 +106,16 @@ def _last(rows: Sequence[dict[str, Any]], key: str) -> float:
     return float(known.mean()) if known.size else float("nan")
 
 
-def _lost_since(rows: Sequence[dict[str, Any]]) -> int | None:
-    """From which iteration on the sampler has been lost, or nothing was finite, until the end."""
-    lag, loss = _series(rows, "lag"), _series(rows, "loss")
-    lost = ~np.isfinite(loss) | (np.nan_to_num(lag) > LOST)
+def _gaps(rows: Sequence[dict[str, Any]]) -> np.ndarray:
+    return np.nan_to_num(_series(rows, "lag"))
+
+
+def _not_finite(rows: Sequence[dict[str, Any]]) -> np.ndarray:
+    return ~np.isfinite(_series(rows, "loss"))
+
+
+def _since(rows: Sequence[dict[str, Any]], lost: np.ndarray) -> int | None:
+    """From which iteration on a run has been lost until its end."""
     if not lost[-1]:
         return None
     found = np.flatnonzero(~lost)

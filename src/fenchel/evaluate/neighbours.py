@@ -41,6 +41,20 @@ def nearest(queries: np.ndarray, references: np.ndarray) -> Nearest:
     return Nearest(indices, _distances(points, others, indices))
 
 
+def few_nearest(queries: np.ndarray, references: np.ndarray, k: int) -> Int[np.ndarray, "n k"]:
+    """Which k of `references` are nearest to each of a few `queries`, the nearest first.
+
+    Of all queries, the distances to all references are held at once.
+    """
+    points, others = _checked(queries, references)
+    if not 1 <= k <= len(others):
+        raise InputError(f"{k} neighbours among {len(others)}: give from 1 to {len(others)}.")
+    middle = others.mean(axis=0, dtype=np.float64).astype(np.float32)
+    centred = jnp.asarray(points - middle)
+    parts = [np.asarray(_squares(centred, jnp.asarray(block - middle))) for block in _split(others)]
+    return np.argsort(np.concatenate(parts, axis=1), axis=1)[:, :k]
+
+
 def _checked(queries: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     queries, references = np.asarray(queries), np.asarray(references)
     if queries.ndim < 2 or queries.shape[1:] != references.shape[1:]:
@@ -65,11 +79,16 @@ def _split(points: np.ndarray) -> list[np.ndarray]:
 def _closest(
     queries: Float[Array, "n d"], references: Float[Array, "m d"]
 ) -> tuple[Int[Array, " n"], Float[Array, " n"]]:
+    squares = _squares(queries, references)
+    return jnp.argmin(squares, axis=1), jnp.min(squares, axis=1)
+
+
+@jax.jit
+def _squares(queries: Float[Array, "n d"], references: Float[Array, "m d"]) -> Float[Array, "n m"]:
     # Accelerators otherwise round products to 10 bits or so, and would name the wrong ones.
     products = jnp.matmul(queries, references.T, precision=jax.lax.Precision.HIGHEST)
     squares = jnp.sum(queries**2, axis=1)[:, None] + jnp.sum(references**2, axis=1)[None, :]
-    squares = squares - 2.0 * products
-    return jnp.argmin(squares, axis=1), jnp.min(squares, axis=1)
+    return squares - 2.0 * products
 
 
 def _distances(points: np.ndarray, others: np.ndarray, indices: np.ndarray) -> np.ndarray:

@@ -3,7 +3,7 @@
 What is tested is tested in standard units, so that no column counts more than another.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from fenchel.evaluate import (
     training_health,
 )
 from fenchel.evidence import Annealing, LogPartition
+from fenchel.report.findings import Findings, Say, sentence, silent
 from fenchel.report.lines import Evaluation, Line
 from fenchel.result import Fit
 
@@ -38,28 +39,13 @@ SHORT = Annealing(chains=256, stations=60)  # enough from a start that was learn
 RAW = "raw samples"
 SEED_OFFSET = 2_000_003  # far from the seeds that anybody trains or summarises with
 
-Say = Callable[[str], None]
-
-
-class Findings:
-    """What was found so far."""
-
-    def __init__(self, say: Say):
-        self.lines: list[Line] = []
-        self.values: dict[str, Any] = {}
-        self.say = say
-
-    def add(self, line: Line, **numbers: Any) -> None:
-        self.lines.append(line)
-        self.values |= {name: _plain(number) for name, number in numbers.items()}
-
 
 def evaluate(
     fit: Fit,
     samples: Samples,
     rows: Sequence[dict[str, Any]],
     whose: str = "held-out data",
-    say: Say = lambda doing: None,
+    say: Say = silent,
 ) -> Evaluation:
     """Judge a fit by these data, and its training by the rows of its metrics.
 
@@ -71,12 +57,12 @@ def evaluate(
     _likelihood(found, fit, samples, whose)
     _samples(found, fit, samples)
     _sampler(found, fit)
-    return Evaluation(_summed_up(found.lines), found.lines, found.values)
+    return found.evaluation()
 
 
 def _training(found: Findings, fit: Fit, rows: Sequence[dict[str, Any]]) -> None:
     health = training_health(rows, fit.dim, fit.config.training.steps)
-    line = Line("training", health.word, health.verdict, _sentence(health.evidence))
+    line = Line("training", health.word, health.verdict, sentence(health.evidence))
     found.add(line, training=health.word, training_evidence=health.evidence)
 
 
@@ -105,7 +91,7 @@ def _log_partition(found: Findings, fit: Fit) -> None:
 def _partition_line(z: LogPartition, name: str) -> Line:
     if z.draws == 0:
         verdict = "caution" if z.caution else "good"
-        meaning = _sentence(z.caution) if z.caution else f"An exact value, by {z.how}."
+        meaning = sentence(z.caution) if z.caution else f"An exact value, by {z.how}."
         return Line(name, f"{z.estimate:.4f}", verdict, meaning)
     value = f"{z.estimate:.4f} ± {z.standard_error:.4f}, within {z.lower:.4f} to {z.upper:.4f}"
     words = [f"effective sample size {z.ess:.1%} of {z.draws:,}"]
@@ -114,7 +100,7 @@ def _partition_line(z: LogPartition, name: str) -> Line:
     words.append(z.caution or f"the bracket is {z.width:.3f} nats wide")
     narrow, wide = z.width < NARROW and not z.caution, z.width < WIDE
     verdict = "good" if narrow else "caution" if wide else "bad"
-    return Line(name, value, verdict, _sentence("; ".join(words)))
+    return Line(name, value, verdict, sentence("; ".join(words)))
 
 
 def _likelihood(found: Findings, fit: Fit, samples: Samples, whose: str) -> None:
@@ -275,33 +261,5 @@ def _sampler(found: Findings, fit: Fit) -> None:
     )
 
 
-def _summed_up(lines: Sequence[Line]) -> Line:
-    """The verdict on all: as good as the worst of its lines."""
-    named = {
-        verdict: [line.name for line in lines if line.verdict == verdict]
-        for verdict in ("bad", "caution")
-    }
-    training = lines[0]
-    if named["bad"]:
-        words = f"Not a good fit: see {', '.join(named['bad'])}."
-        return Line("verdict", training.value, "bad", words)
-    if named["caution"]:
-        words = f"Usable with care: see {', '.join(named['caution'])}."
-        return Line("verdict", training.value, "caution", words)
-    return Line("verdict", training.value, "good", "No fault was found in this fit.")
-
-
 def _by_p(p_value: float) -> str:
     return "good" if p_value >= UNLIKELY else "caution" if p_value > IMPOSSIBLE else "bad"
-
-
-def _sentence(words: str) -> str:
-    return words[:1].upper() + words[1:] + "."
-
-
-def _plain(number: Any) -> Any:
-    """A number that JSON can hold."""
-    if isinstance(number, int | float | np.number) and not isinstance(number, bool):
-        number = float(number) if not isinstance(number, int) else number
-        return number if np.isfinite(number) else None
-    return number

@@ -51,6 +51,14 @@ TRAINING_PANELS = (
     ),
     Panel("Loss", {"loss": ("loss", style.DATA)}, {}),
     Panel(
+        "Mean of f",
+        {
+            "potential_data": ("data", style.DATA),
+            "potential_draws": ("draws", style.SAMPLES),
+        },
+        {},
+    ),
+    Panel(
         "Effective sample size / batch size", {"ess": ("sampler", style.DATA)}, {"ylim": (0, 1.05)}
     ),
     Panel(

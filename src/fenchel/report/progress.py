@@ -76,11 +76,9 @@ class Bar:
 
     def block(self, row: dict[str, Any]) -> None:
         # No more than fits on 80 columns.
-        names = {"log_partition_lower": "log Z ≥", "ess": "ESS"}
-        if row["log_partition_lower"] is None:
-            names = {"loss": "loss", "acceptance": "accepted"}
+        names = _told(row)
         known = {name: row[key] for key, name in names.items() if row[key] is not None}
-        health = "  ".join(f"{name} {value:.3f}" for name, value in known.items())
+        health = "  ".join(f"{name} {value:.3g}" for name, value in known.items())
         self._progress.update(
             self._task,
             description="training",
@@ -90,6 +88,15 @@ class Bar:
         )
         for event in row["events"]:
             self._progress.console.print(f"[yellow]{describe_event(event)}")
+
+
+def _told(row: dict[str, Any]) -> dict[str, str]:
+    """What says most of how the run goes: bounds where there are any, else f here and there."""
+    if row["log_partition_lower"] is not None:
+        return {"log_partition_lower": "log Z ≥", "ess": "ESS"}
+    if row["acceptance"] is None and row["potential_draws"] is not None:
+        return {"potential_data": "f real", "potential_draws": "drawn", "step_size": "step"}
+    return {"loss": "loss", "acceptance": "accepted"}
 
 
 def describe_event(event: dict[str, Any]) -> str:

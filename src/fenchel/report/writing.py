@@ -3,7 +3,8 @@
 from pathlib import Path
 
 from fenchel.files import refuse_unwritable, replace_text
-from fenchel.report.evaluation import Say, evaluate
+from fenchel.report.evaluation import evaluate
+from fenchel.report.findings import Say, silent
 from fenchel.report.opened import open_run
 from fenchel.report.page import html_report
 from fenchel.runs import RunFolder
@@ -15,7 +16,7 @@ def write_report(
     run: str | Path,
     data: str | None = None,
     out: str | Path | None = None,
-    say: Say = lambda doing: None,
+    say: Say = silent,
 ) -> Path:
     """Write the report of a run, and say where.
 

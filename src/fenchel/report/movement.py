@@ -1,0 +1,30 @@
+"""How far the dynamics move what their start drew: where they do nothing, the start is all."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from fenchel.dynamics import Chain
+from fenchel.result import Fit
+from fenchel.samplers import Embedding
+
+
+class Movement(NamedTuple):
+    """Between the start's draw and the end, on average over draws."""
+
+    levels: float  # the absolute change of a pixel, in grey levels
+    gain: float  # the change of f
+    draws: int
+
+
+def movement(fit: Fit, draws: int, seed: int) -> Movement | None:
+    """None for a sampler that is no embedding, and has no start."""
+    sampler = fit.sampler
+    if not isinstance(sampler, Embedding):
+        return None
+    # Without dynamics the same seed draws the same start.
+    still = replace(fit, sampler=Embedding(sampler.start, Chain()))
+    before, after = (each.sample(draws, seed, corrected=False) for each in (still, fit))
+    gain = fit.potential(after).mean() - fit.potential(before).mean()
+    return Movement(float(np.abs(after - before).mean()), float(gain), draws)

@@ -1,0 +1,52 @@
+"""Telling other pictures from a model's own by f alone."""
+
+from typing import Any
+
+import numpy as np
+from scipy.stats import rankdata
+
+from fenchel.choices import choose
+from fenchel.data import PARTS, Pictures, load_pictures
+from fenchel.errors import InputError
+from fenchel.result import Fit
+
+MOST = 10_000  # of each source
+
+
+def load_scores(fit: Fit, sources: list[str], part: str) -> dict[str, np.ndarray]:
+    """f at the pictures of each source, by its name; the first is the model's own kind."""
+    part = choose({name: name for name in PARTS}, part, "part")
+    return {source: fit.potential(_matching(fit, source, part).x[:MOST]) for source in sources}
+
+
+def table_of(scores: dict[str, np.ndarray], own: str) -> dict[str, dict[str, Any]]:
+    """A row for each source: how many, their mean f, and how well f tells them from its own."""
+    return {
+        name: {
+            "pictures": len(values),
+            "mean": float(values.mean()),
+            "auroc": None if name == own else auroc(scores[own], values),
+        }
+        for name, values in scores.items()
+    }
+
+
+def auroc(own: np.ndarray, other: np.ndarray) -> float:
+    """How often a value of the first is larger than one of the second; a tie counts half."""
+    ranks = rankdata(np.concatenate([own, other]))[: len(own)]
+    wins = ranks.sum() - len(own) * (len(own) + 1) / 2
+    return float(wins / (len(own) * len(other)))
+
+
+def _matching(fit: Fit, source: str, part: Any) -> Pictures:
+    """Pictures of the model's shape; a grey one can be shown to a model of colours."""
+    pictures = load_pictures(source, part)
+    if fit.shape is not None and pictures.shape == (*fit.shape[:2], 1):
+        colours = np.repeat(pictures.x, fit.shape[2], axis=-1)
+        return Pictures(colours, pictures.name, pictures.labels)
+    if pictures.shape != fit.shape:
+        raise InputError(
+            f"{source} holds pictures of shape {pictures.shape} and the model knows those of "
+            f"{fit.shape}: give pictures of that shape."
+        )
+    return pictures

@@ -1,0 +1,414 @@
+"""Both at once: two gradients of one draw, a guard for each, and norms that move on in between."""
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+import paramax
+import pytest
+from flowjax.distributions import Normal
+
+from fenchel.arrays import to_table
+from fenchel.dynamics import CentredNormal, Chain, ClipNorm, Damped, Repeat
+from fenchel.errors import InputError
+from fenchel.estimators import FenchelBound, WeightedBound, gradient_penalty
+from fenchel.layers import Dense
+from fenchel.parameters import fraction, learnt, positive
+from fenchel.potentials import ConvNet, DiagonalGaussian, Scaled, spectral
+from fenchel.samplers import BackPropagation, Detached, Embedding, Truncated
+from fenchel.starts import DeepLatent, DeepPicture, Flow, deconvolutional, deep_latent
+from fenchel.train import Batches, MaxMin, Simultaneous, Wait, run
+from fenchel.train.guard import all_finite
+from fenchel.weights import SpectralNorm, renewed
+
+KEY = jax.random.key(0)
+NEVER = Wait(nats=float("inf"))
+BOUND = FenchelBound(entropy=0.7, momentum=0.9)
+PLAIN = {"anchor": 0.0, "wait": NEVER, "bound": BOUND, "dual": BOUND}
+GRADIENTS = {"through": BackPropagation(), "truncated": Truncated(), "detached": Detached()}
+
+
+def gaussian():
+    return DiagonalGaussian(jnp.array([0.3, -0.2]), jnp.array([0.1, 0.5]))
+
+
+def dynamics(box=None):
+    return Repeat(Damped(positive(0.3, (2,)), fraction(0.6), ClipNorm(1.0), box), 2)
+
+
+def sampler(box=None):
+    return Embedding(deep_latent(2, 2, width=4, depth=1, key=KEY), dynamics(box))
+
+
+def data(n=8, seed=0):
+    return jnp.asarray(np.random.default_rng(seed).normal(size=(n, 2)) + 0.5)
+
+
+def descending(rate=1.0, **values):
+    """With plain steps, so that a step is a gradient."""
+    return {
+        "potential_optimiser": optax.sgd(rate),
+        "start_optimiser": optax.sgd(rate),
+        "dynamics_optimiser": optax.sgd(rate),
+        **values,
+    }
+
+
+def leaves(tree):
+    return [np.asarray(leaf) for leaf in jax.tree.leaves(learnt(tree))]
+
+
+def same_bits(one, other):
+    ours, theirs = to_table(one), to_table(other)
+    return ours.keys() == theirs.keys() and all(
+        ours[name].tobytes() == theirs[name].tobytes() for name in ours
+    )
+
+
+# The two gradients.
+
+
+def objective(gradient, f, sampler, batch, key):
+    """As the paper writes it: E_D f - E_q [f - a kinetic - b log q]."""
+    particles, _ = gradient.draw(sampler, f, batch, None, key)
+    f = paramax.unwrap(f)
+    kinetic, log_q = BOUND.momentum * particles.kinetic, BOUND.entropy * particles.log_q
+    return jnp.mean(jax.vmap(f)(batch)) - jnp.mean(particles.f - kinetic - log_q), particles
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_f_ascends_and_its_sampler_descends(name):
+    """The one by the objective less its penalty; the other does not feel that."""
+    gradient, batch, key, penalty = GRADIENTS[name], data(), jax.random.key(7), 0.3
+    learner = Simultaneous(gradient=gradient, gradient_penalty=penalty, **PLAIN, **descending())
+    before = learner.init(gaussian(), sampler(), batch, KEY)
+    after, info = eqx.filter_jit(learner.step)(before, batch[None], key)
+
+    @eqx.filter_jit
+    def by_hand():
+        def of_f(f):
+            value, particles = objective(gradient, f, before.sampler, batch, key)
+            points = jax.lax.stop_gradient(jnp.concatenate([batch, particles.x]))
+            return value - penalty * gradient_penalty(f, points)
+
+        def of_sampler(sampler):
+            return objective(gradient, before.potential, sampler, batch, key)[0]
+
+        return eqx.filter_grad(of_f)(before.potential), eqx.filter_grad(of_sampler)(before.sampler)
+
+    ascent, descent = by_hand()
+    for new, old, step in zip(
+        *map(leaves, (after.potential, before.potential, ascent)), strict=True
+    ):
+        np.testing.assert_allclose(new - old, step, atol=1e-12)
+        assert np.abs(step).max() > 1e-3
+    for new, old, step in zip(*map(leaves, (after.sampler, before.sampler, descent)), strict=True):
+        np.testing.assert_allclose(old - new, step, atol=1e-12)
+    norms = [np.sqrt(sum(np.sum(g**2) for g in leaves(side))) for side in (ascent, descent)]
+    assert float(info.potential_grad_norm) == pytest.approx(norms[0], rel=1e-9)
+    assert float(info.sampler_grad_norm) == pytest.approx(norms[1], rel=1e-9)
+    assert min(norms) > 1e-2
+
+
+@pytest.mark.usefixtures("x64")
+def test_an_iteration_reports_on_its_one_draw():
+    batch, key = data(), jax.random.key(7)
+    for box in (None, (-0.5, 0.5)):
+        learner = Simultaneous(gradient=Detached(), **PLAIN)
+        state = learner.init(gaussian(), sampler(box), batch, KEY)
+        _, info = eqx.filter_jit(learner.step)(state, batch[None], key)
+        value, particles = eqx.filter_jit(objective)(
+            Detached(), state.potential, state.sampler, batch, key
+        )
+        at_data, at_draws = np.mean(jax.vmap(gaussian())(batch)), np.mean(particles.f)
+        log_w = np.asarray(particles.log_weight)
+        gap = np.log(np.mean(np.exp(log_w))) - np.mean(log_w)
+        expected = {
+            "loss": -value,
+            "log_likelihood": value,
+            "potential_data": at_data,
+            "potential_draws": at_draws,
+            "lag": gap if box is None else abs(at_data - at_draws),  # no density, no weights
+            "log_partition_lower": np.mean(log_w),
+            "trust": 1.0,
+            "dropped_potential": 0,
+            "dropped_sampler": 0,
+        }
+        for name, number in expected.items():
+            assert float(getattr(info, name)) == pytest.approx(float(number), rel=1e-9), name
+        assert abs(gap - abs(at_data - at_draws)) > 1e-2  # the two lags are not the same
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("bound", [FenchelBound(), WeightedBound()], ids=["paper", "weighted"])
+def test_a_lag_is_found_without_asking_f_again(bound):
+    """Of Algorithm 1 too: the mean of f at the data is what the objective has already seen."""
+    learner = MaxMin(bound=bound, anchor=0.0)
+    sampler_now = sampler()
+    state = learner.init(gaussian(), sampler_now, data(), KEY)
+    particles, _ = eqx.filter_jit(sampler_now.draw)(gaussian(), data(), None, KEY)
+    at_data = jnp.mean(jax.vmap(gaussian())(data()))
+    value = at_data - bound.log_partition(particles)
+    boxed = state._replace(sampler=sampler((-1.0, 1.0)))
+    assert float(learner.lag(boxed, value, particles)) == pytest.approx(
+        float(abs(at_data - jnp.mean(particles.f))), rel=1e-9
+    )
+    log_w = np.asarray(particles.log_weight)
+    gap = np.log(np.mean(np.exp(log_w))) - np.mean(log_w)
+    assert float(learner.lag(state, value, particles)) == pytest.approx(gap, rel=1e-9)
+
+
+class Counted(Embedding):
+    """A sampler that counts how often it is asked."""
+
+    asked: list = eqx.field(static=True)
+
+    def __init__(self, sampler, asked):
+        super().__init__(sampler.start, sampler.dynamics)
+        self.asked = asked
+
+    def draw(self, *args):
+        self.asked.append(1)
+        return super().draw(*args)
+
+
+class Names(list):
+    """A list that may be static."""
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize(("kind", "draws"), [(Simultaneous, 1), (MaxMin, 2)])
+def test_one_draw_an_iteration(kind, draws):
+    """Of Algorithm 1 there are two in the program: the sampler's loop has one, f the other."""
+    learner, asked = kind(**PLAIN), Names()
+    state = learner.init(gaussian(), Counted(sampler(), asked), data(), KEY)
+    eqx.filter_eval_shape(learner.step, state, jnp.zeros((learner.batches, 8, 2)), KEY)
+    assert len(asked) == draws
+    assert learner.batches == {Simultaneous: 1, MaxMin: 3}[kind]
+
+
+def test_only_the_papers_objective():
+    flow = Embedding(Flow(Normal(jnp.zeros(2), jnp.ones(2)), CentredNormal(2)), Chain())
+    message = r"same for f and for its sampler: use the FenchelBound for both, and no anchor"
+    for values in (
+        {"bound": FenchelBound()},  # with the anchor that there is by default
+        {"bound": WeightedBound(), "anchor": 0.0},
+        {"bound": FenchelBound(entropy=0.5), "anchor": 0.0},
+        {"bound": FenchelBound(), "dual": FenchelBound(momentum=0.5), "anchor": 0.0},
+    ):
+        with pytest.raises(InputError, match=message):
+            Simultaneous(**values).init(gaussian(), flow, data(), KEY)
+    with pytest.raises(InputError, match=r"start with a density.*set the anchor to 0"):
+        Simultaneous(bound=FenchelBound()).check(sampler())
+    Simultaneous(bound=FenchelBound(), anchor=0.0).check(flow)
+    half = FenchelBound(entropy=0.5)
+    Simultaneous(bound=half, dual=half, anchor=0.0).check(sampler())
+
+
+# Steps that are not finite.
+
+
+@pytest.fixture(scope="module")
+def step():
+    """(a state after a few good iterations, a compiled iteration)."""
+    learner = Simultaneous(gradient=Detached(), decay=0.9, **PLAIN)
+    compiled = eqx.filter_jit(learner.step)
+    state = learner.init(gaussian(), sampler(), data(), KEY)
+    for index in range(2):
+        state, info = compiled(state, data(seed=index)[None], jax.random.key(index))
+        assert (info.dropped_potential, info.dropped_sampler) == (0, 0)
+    return state, compiled
+
+
+@pytest.mark.parametrize("value", [jnp.nan, jnp.inf, -jnp.inf])
+def test_bad_data_change_nothing(step, value):
+    before, compiled = step
+    after, info = compiled(before, data().at[3, 1].set(value)[None], KEY)
+    changed = {"potential_guard", "sampler_guard", "iteration"}
+    for name in before._fields:
+        assert same_bits(getattr(before, name), getattr(after, name)) == (name not in changed), name
+    assert (info.dropped_potential, info.dropped_sampler) == (1, 1)
+    assert (info.potential_streak, info.sampler_streak) == (1, 1)
+    assert after.potential_guard.rate == 0.5 * before.potential_guard.rate
+    assert after.sampler_guard.rate == 0.5 * before.sampler_guard.rate
+    # And then it goes on.
+    on, info = compiled(after, data()[None], KEY)
+    assert (info.dropped_potential, info.potential_streak, info.sampler_streak) == (0, 0, 0)
+    assert all_finite(tuple(on[:6]))
+    for name in ("potential", "sampler", "averages"):
+        assert not same_bits(getattr(after, name), getattr(on, name)), name
+
+
+class SteepAtZero(eqx.Module):
+    """Finite everywhere, but with an infinite gradient in its only parameter."""
+
+    weight: jax.Array
+
+    def __call__(self, x):
+        return -(0.5 + jnp.sqrt(self.weight)) * jnp.sum(x**2)
+
+
+def test_each_has_a_guard_of_its_own():
+    learner = Simultaneous(gradient=Detached(), **PLAIN)
+    before = learner.init(SteepAtZero(jnp.zeros(())), sampler(), data(), KEY)
+    after, info = eqx.filter_jit(learner.step)(before, data()[None], KEY)
+    assert (info.dropped_potential, info.dropped_sampler) == (1, 0)
+    assert (after.potential_guard.rate, after.sampler_guard.rate) == (0.5, 1)
+    assert same_bits((before.potential, before.averages), (after.potential, after.averages))
+    assert not same_bits(before.sampler, after.sampler)
+    assert all_finite(tuple(after[:6]))
+
+
+def test_f_waits_and_its_sampler_does_not():
+    """A step with a trust of t is t times the step; the sampler's is as long as ever."""
+    batch = data()
+
+    def steps(wait):
+        learner = Simultaneous(**{**PLAIN, "wait": wait}, **descending(0.01))
+        before = learner.init(gaussian(), sampler(), batch, KEY)
+        after, info = eqx.filter_jit(learner.step)(before, batch[None], KEY)
+        moved = [
+            [new - old for new, old in zip(*map(leaves, pair), strict=True)]
+            for pair in ((after.potential, before.potential), (after.sampler, before.sampler))
+        ]
+        return *moved, info
+
+    waiting, others_step, info = steps(Wait(nats=1e-1, per_dimension=0.0))
+    eager, same, _ = steps(NEVER)
+    assert 0 < info.trust < 0.9
+    for one, other in zip(waiting, eager, strict=True):
+        np.testing.assert_allclose(one, info.trust * other, rtol=1e-2, atol=1e-7)
+    for one, other in zip(others_step, same, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+# Spectral norms in both nets.
+
+
+class SmallNet(eqx.Module):
+    """f with a norm."""
+
+    layer: Dense
+
+    def __call__(self, x):
+        return 3 * jnp.sum(jnp.sin(self.layer(x))) - 0.5 * jnp.sum(x**2)
+
+
+def normed_parts():
+    decoder = Dense(2, 2, spectral(), key=jax.random.key(1))
+    start = DeepLatent(decoder, CentredNormal(2, 10.0), CentredNormal(2))
+    return SmallNet(Dense(2, 5, spectral(), key=KEY)), Embedding(start, dynamics())
+
+
+def norms(tree):
+    is_norm = lambda node: isinstance(node, SpectralNorm)  # noqa: E731
+    return [node for node in jax.tree.leaves(tree, is_leaf=is_norm) if is_norm(node)]
+
+
+@pytest.fixture(scope="module", params=[Simultaneous, MaxMin])
+def iteration(request):
+    """The states before and after one iteration."""
+    learner = request.param(gradient=Detached(), **PLAIN, **descending(0.1))
+    before = learner.init(*normed_parts(), data(), KEY)
+    batches = jnp.broadcast_to(data(), (learner.batches, 8, 2))
+    after, info = eqx.filter_jit(learner.step)(before, batches, KEY)
+    assert (info.dropped_potential, info.dropped_sampler) == (0, 0)
+    return before, after
+
+
+def test_a_norm_moves_on_once_an_iteration(iteration):
+    """By one power iteration of the weight as it is by now, whoever learnt and how often."""
+    before, after = iteration
+    for side in ("potential", "sampler"):
+        (old,), (new,) = (norms(getattr(state, side)) for state in (before, after))
+        assert not np.array_equal(old.weight, new.weight)
+        matrix = np.asarray(new.weight, np.float64)
+        right = matrix.T @ np.asarray(paramax.unwrap(old.left))
+        right /= np.linalg.norm(right)
+        left = matrix @ right / np.linalg.norm(matrix @ right)
+        np.testing.assert_allclose(paramax.unwrap(new.left), left, atol=1e-6)
+        np.testing.assert_allclose(paramax.unwrap(new.right), right, atol=1e-6)
+        # Negative control: one iteration more, or none, would be seen.
+        for other in (renewed(new), old):
+            assert np.abs(paramax.unwrap(other.left) - left).max() > 1e-4
+
+
+def test_f_is_one_function_as_long_as_a_trajectory_lasts():
+    """The wrappers are gone before the first step: so is it with a net that never had any."""
+    f, embedding = normed_parts()
+    f = eqx.tree_at(lambda f: f.layer.weight.numbers.weight, f, jnp.arange(10.0).reshape(2, 5) / 9)
+
+    @eqx.filter_jit
+    def drawn(f):
+        return embedding.draw(f, data(), None, KEY)[0]
+
+    wrapped, plain, moved_on = drawn(f), drawn(paramax.unwrap(f)), drawn(renewed(f))
+    np.testing.assert_allclose(wrapped.x, plain.x, atol=1e-6)
+    np.testing.assert_allclose(wrapped.f, jax.vmap(paramax.unwrap(f))(plain.x), atol=1e-5)
+    assert np.abs(wrapped.x - moved_on.x).max() > 1e-3  # negative control
+
+
+def test_what_is_handed_out_has_norms_that_fit_its_averages(iteration):
+    """Averages lag behind the weights that the vectors followed."""
+    _, after = iteration
+    rng = np.random.default_rng(0)
+    elsewhere = jax.tree.map(
+        lambda leaf: jnp.asarray(leaf + rng.normal(size=leaf.shape), leaf.dtype),
+        learnt((after.potential, after.sampler)),
+    )
+    state = after._replace(averages=elsewhere)
+
+    def largest(tree):
+        return np.array([np.linalg.norm(paramax.unwrap(norm), 2) for norm in norms(tree)])
+
+    f, embedding = state.handed_out(KEY)
+    np.testing.assert_allclose(largest((f, embedding)), 1, atol=1e-3)
+    assert np.all(np.abs(largest(state.averaged()) - 1) > 0.01)  # negative control
+    assert same_bits(learnt((f, embedding)), elsewhere)
+
+
+# Pictures.
+
+SHAPE = (8, 8, 1)
+
+
+def picture_parts():
+    """In half the precision, with everything that the paper's pictures have."""
+    wrap = spectral(jnp.bfloat16)
+    f = Scaled(ConvNet(SHAPE, 4, wrap=wrap, key=KEY), jnp.asarray(10.0))
+    generator = deconvolutional(SHAPE, 3, 4, wrap, key=jax.random.key(1))
+    step = Damped(positive(0.05), fraction(0.5), ClipNorm(1.0), (-1.0, 1.0))
+    return f, Embedding(DeepPicture(generator, CentredNormal(64), 3, 0.1), Repeat(step, 2))
+
+
+class CountingBatches(eqx.Module):
+    """Batches that count how often the loop's body is traced."""
+
+    data: jax.Array
+    traces: list = eqx.field(static=True)
+
+    def draw(self, count, key):
+        self.traces.append(1)
+        return Batches(self.data, 4).draw(count, key)
+
+
+def test_blocks_of_pictures_are_compiled_once_and_keep_their_types():
+    rows = jnp.asarray(np.random.default_rng(0).uniform(-1, 1, (8, 64)), jnp.float32)
+    learner, batches = (
+        Simultaneous(gradient=Detached(), **PLAIN),
+        CountingBatches(rows, Names()),
+    )
+    first = learner.init(*picture_parts(), batches.data, KEY)
+    blocks = list(run(learner, first, batches, 4, 2))
+    assert len(batches.traces) == 1
+    assert [block.iteration for block in blocks] == [2, 4]
+    before, after = to_table(first), to_table(blocks[-1].state)
+    assert before.keys() == after.keys()
+    for name in before:
+        assert (before[name].dtype, before[name].shape) == (after[name].dtype, after[name].shape)
+    assert all_finite(tuple(blocks[-1].state[:6]))
+    moved = [not np.array_equal(before[name], after[name]) for name in before if ".left" in name]
+    assert sum(moved) >= len(moved) - 1  # a weight to one number has but one direction
