@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+import equinox as eqx
 import jax.numpy as jnp
 
 from fenchel.choices import choose
@@ -48,14 +49,16 @@ def picture_potential(
     if not config.scale > 0:
         raise InputError(f"potential.scale is {config.scale}: it must be positive.")
     wrap = spectral(choose(PRECISIONS, config.precision, "precision"))
-    net = POTENTIALS[config.kind](shape, config.width, activation, wrap, key=key)
+    # As one program: layer by layer, every weight's shape would compile programs of its own.
+    make = eqx.filter_jit(POTENTIALS[config.kind])
+    net = make(shape, config.width, activation, wrap, key=key)
     return Scaled(net, (positive if config.learns_scale else fixed)(config.scale))
 
 
 def picture_start(
     config: StartConfig, shape: Shape, momentum: CentredNormal, key: Key
 ) -> DeepPicture:
-    make = choose(GENERATORS, config.kind, "start of pictures")
+    make = eqx.filter_jit(choose(GENERATORS, config.kind, "start of pictures"))
     wrap = _in_precision(choose(PRECISIONS, config.precision, "precision"))
     generator = make(shape, config.latent, config.width, wrap, key=key)
     return DeepPicture(generator, momentum, config.latent, config.spread)

@@ -12,6 +12,7 @@ from fenchel.shapes import Key, Potential, PyTree
 from fenchel.stacking import stack, unstack
 
 UNROLL = 4
+LARGE = 64  # dimensions, from which on a step costs more than the loop around it
 
 
 class AbstractStack(AbstractDynamics):
@@ -134,5 +135,5 @@ def _step_keys(key: Key, count: int) -> list[Key]:
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:
     """All steps in turn; a few at a time are written out, since a loop costs more than a step."""
     step = jax.checkpoint(step) if remat else step
-    unroll = 1 if remat else UNROLL
+    unroll = 1 if remat or particle.x.size >= LARGE else UNROLL
     return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs, unroll=unroll)[0]

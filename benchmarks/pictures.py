@@ -1,0 +1,203 @@
+"""How good do pictures get, and how soon? A run in pieces of a few minutes, scored after each.
+
+    python -m benchmarks.pictures piece RUN --data cifar10.npz --networks FOLDER
+                                  [--preset cifar10] [--config FILE] [--minutes 8] [--samples 10000]
+    python -m benchmarks.pictures table RUN... [--out benchmarks/results] [--name pictures-cifar10]
+
+`piece` begins the run, or goes on with it, for so many minutes, and then writes a row into
+RUN/pieces.json: iterations and seconds of training so far, FID of the samples and of the start
+alone (no dynamics) against all training pictures, IS-slim and its ratio to that of real pictures,
+how far the dynamics move a pixel, the run's health. FOLDER has fid_2015_fp16.npz and
+slim_v3_uint8.npz. `table` puts the rows of several runs side by side.
+
+What the reference needs is computed once and kept beside the run, in reference.npz.
+"""
+
+import argparse
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.record import RESULTS, in_words, provenance, write
+from fenchel import fit as fit_model
+from fenchel.config import Config
+from fenchel.data import load_pictures
+from fenchel.dynamics import Chain
+from fenchel.evaluate import (
+    FeatureMoments,
+    class_probabilities,
+    feature_batches,
+    feature_moments,
+    frechet_distance,
+    inception_score,
+    load_inception,
+    load_slim,
+    training_health,
+)
+from fenchel.report.movement import movement
+from fenchel.report.picture_grid import grid, save_picture
+from fenchel.result import Fit
+from fenchel.runs import RunFolder
+from fenchel.samplers import Embedding
+
+SHOWN = 100
+MOVED = 256  # draws by which the dynamics' way is measured
+SEED = 5_000_011  # of the samples that are scored, far from the run's
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    one = commands.add_parser("piece")
+    one.add_argument("run", type=Path)
+    one.add_argument("--data", required=True)
+    one.add_argument("--networks", type=Path, required=True)
+    one.add_argument("--preset", default="cifar10")
+    one.add_argument("--config", type=Path)
+    one.add_argument("--minutes", type=float, default=8.0)
+    one.add_argument("--samples", type=int, default=10_000)
+    all_of_them = commands.add_parser("table")
+    all_of_them.add_argument("runs", type=Path, nargs="+")
+    all_of_them.add_argument("--out", type=Path, default=RESULTS)
+    all_of_them.add_argument("--name", default="pictures-cifar10")
+    arguments = parser.parse_args()
+    if arguments.command == "piece":
+        piece(arguments)
+    else:
+        table(arguments)
+
+
+def piece(arguments: argparse.Namespace) -> None:
+    """Train for a while, then score."""
+    fitted = trained(arguments)
+    rows = RunFolder(arguments.run).read_metrics()
+    moved = movement(fitted, MOVED, SEED)
+    row = {
+        "iteration": rows[-1]["iteration"],
+        "seconds": sum(
+            _length(rows, i) / rows[i]["iterations_per_second"] for i in range(len(rows))
+        ),
+        "health": training_health(rows, fitted.dim, fitted.config.training.steps)._asdict(),
+        "dropped_steps": sum(each["skipped"] for each in rows),
+        "potential_data": rows[-1]["potential_data"],
+        "potential_draws": rows[-1]["potential_draws"],
+        "moved_levels": None if moved is None else moved.levels,
+        **scores(fitted, arguments),
+        "provenance": provenance(),
+    }
+    path = arguments.run / "pieces.json"
+    earlier = json.loads(path.read_text()) if path.exists() else []
+    path.write_text(json.dumps([*earlier, row], indent=1) + "\n")
+    print(json.dumps(row, indent=1), flush=True)
+
+
+def trained(arguments: argparse.Namespace) -> Fit:
+    begun = (arguments.run / "config.json").exists()
+    settings: dict[str, Any] = {}
+    if not begun and arguments.config is not None:
+        settings["config"] = Config.from_file(arguments.config)
+    elif not begun:
+        settings["preset"] = arguments.preset
+    return fit_model(
+        arguments.data, out=arguments.run, resume=begun, minutes=arguments.minutes, **settings
+    )
+
+
+def scores(fitted: Fit, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Of the model's samples, and of its start's."""
+    network = load_inception(arguments.networks / "fid_2015_fp16.npz")
+    slim = load_slim(arguments.networks / "slim_v3_uint8.npz")
+    reference, real = references(network, slim, arguments)
+    drawn = fitted.pictures(arguments.samples, SEED)
+    save_picture(grid(drawn[:SHOWN]), arguments.run / "scored.png")
+    score, spread = inception_score(class_probabilities(slim, drawn))
+    found = {
+        "samples": len(drawn),
+        "fid": frechet_distance(feature_moments(feature_batches(network, drawn)), reference).value,
+        "is_slim": score,
+        "is_slim_spread": spread,
+        "is_slim_real": real,
+        "is_slim_ratio": score / real,
+    }
+    if isinstance(fitted.sampler, Embedding):
+        start = replace(fitted, sampler=Embedding(fitted.sampler.start, Chain()))
+        first = start.pictures(arguments.samples, SEED)
+        moments = feature_moments(feature_batches(network, first))
+        found["fid_start"] = frechet_distance(moments, reference).value
+    return found
+
+
+def references(network, slim, arguments: argparse.Namespace) -> tuple[FeatureMoments, float]:
+    """The training pictures' features, and their own score from as many of them as are drawn."""
+    path = arguments.run.parent / "reference.npz"
+    if path.exists():
+        with np.load(path, allow_pickle=False) as kept:
+            moments = FeatureMoments(kept["mean"], kept["covariance"], int(kept["n"]))
+            return moments, float(kept["score"])
+    train = load_pictures(arguments.data).x
+    moments = feature_moments(feature_batches(network, train))
+    score, _ = inception_score(class_probabilities(slim, train[: arguments.samples]))
+    np.savez(path, **moments._asdict(), score=score)
+    return moments, score
+
+
+def table(arguments: argparse.Namespace) -> None:
+    """All rows of these runs, in JSON and Markdown."""
+    runs = {
+        run.name: {
+            "config": RunFolder(run).read_record()["config"],
+            "pieces": json.loads((run / "pieces.json").read_text()),
+        }
+        for run in arguments.runs
+    }
+    write(arguments.name, {"runs": runs}, as_markdown(runs), arguments.out)
+    print(as_markdown(runs))
+
+
+def as_markdown(runs: dict[str, Any]) -> str:
+    head = ("run", "iterations", "minutes", "FID", "FID, start alone", "IS-slim ratio", "moved")
+    lines = [
+        "# Pictures: FID against training",
+        "",
+        "FID of that many samples against all training pictures, by the 2015 network; that of the",
+        "start alone is of the same model without its dynamics. IS-slim is by another network than",
+        "published scores, and is given as a ratio to that of real pictures (the paper's ratio is",
+        "0.672). `moved` is how far the dynamics move a pixel, in grey levels.",
+        "",
+        "| " + " | ".join((*head, "health")) + " |",
+        "| " + " | ".join(["---"] * (len(head) + 1)) + " |",
+    ]
+    for name, run in runs.items():
+        lines += [_line(name, row) for row in run["pieces"]]
+    feet = {in_words(row["provenance"]) for run in runs.values() for row in run["pieces"]}
+    return "\n".join(
+        [*lines, "", *(f"- {foot[0].upper()}{foot[1:]}." for foot in sorted(feet)), ""]
+    )
+
+
+def _line(name: str, row: dict[str, Any]) -> str:
+    start, moved = row.get("fid_start"), row["moved_levels"]
+    cells = (
+        name,
+        f"{row['iteration']:,}",
+        f"{row['seconds'] / 60:.1f}",
+        f"{row['fid']:.2f} ({row['samples']:,})",
+        "-" if start is None else f"{start:.2f}",
+        f"{row['is_slim_ratio']:.3f}",
+        "-" if moved is None else f"{moved:.2f}",
+        f"{row['health']['word']}, {row['dropped_steps']} dropped",
+    )
+    return "| " + " | ".join(cells) + " |"
+
+
+def _length(rows: list[dict[str, Any]], index: int) -> int:
+    """Iterations in a row's block."""
+    before = rows[index - 1]["iteration"] if index else 0
+    return rows[index]["iteration"] - before
+
+
+if __name__ == "__main__":
+    main()
