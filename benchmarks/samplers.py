@@ -4,7 +4,8 @@
 
 The sizes are those of TorchEBM's benchmark; energy, start and step sizes are the same for all
 (`benchmarks.peer`). Fenchel's are the library's own samplers, an `Embedding` of data points and a
-recipe, with all that they carry along. In one process, in turns, after compilation; each time is
+recipe, with all that they carry along; fused, all steps of a chain are one kernel on a GPU
+(`FusedLangevin`). In one process, in turns, after compilation; each time is
 the median of the turns.
 """
 
@@ -26,7 +27,7 @@ import numpy as np
 from benchmarks.peer import SIZES, WORK, initial_batch
 from benchmarks.record import RESULTS, provenance, versions, write
 from fenchel.dynamics import CentredNormal, Options, hmc, langevin
-from fenchel.samplers import Embedding
+from fenchel.samplers import AbstractSampler, Embedding, FusedLangevin
 from fenchel.shapes import Array
 from fenchel.starts import Empirical
 
@@ -69,10 +70,12 @@ def ours(batch: int, dim: int, steps: int) -> dict[str, Callable[[], None]]:
     )
     recipes = {"langevin": langevin(dim, half, key), "hmc": hmc(dim, trajectory, key)}
     points = jnp.asarray(initial_batch(batch, dim))
-    return {name: _run(Embedding(start, move), points) for name, move in recipes.items()}
+    samplers = {name: Embedding(start, move) for name, move in recipes.items()}
+    everything = {**samplers, "langevin-fused": FusedLangevin(steps, half.step_size)}
+    return {name: _run(sampler, points) for name, sampler in everything.items()}
 
 
-def _run(sampler: Embedding, points: Array) -> Callable[[], None]:
+def _run(sampler: AbstractSampler, points: Array) -> Callable[[], None]:
     @eqx.filter_jit
     def draw(points: Array, key: Array) -> Array:
         return sampler.draw(double_well, points, None, key)[0].x

@@ -2,6 +2,7 @@
 
 from fenchel.samplers.chains import Ensemble, Persistent, Tuned
 from fenchel.samplers.embedding import AbstractSampler, Embedding
+from fenchel.samplers.fused import FusedLangevin
 from fenchel.samplers.gradients import AbstractGradient, BackPropagation, Detached, Truncated
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "Detached",
     "Embedding",
     "Ensemble",
+    "FusedLangevin",
     "Persistent",
     "Truncated",
     "Tuned",
