@@ -22,8 +22,8 @@ class PotentialConfig:
     parameters then are. `domain` is where the data can be, in their own units and for every
     column: its low and its high end, of which one may be infinite. `graph` (complete, chain, or a
     grid such as 4x5) and `states` are those of discrete models, `units` the hidden ones of a
-    Boltzmann machine. Nets of pictures compute in this `precision` and have spectral norms; what
-    multiplies them, `scale`, is given or learnt (`learns_scale`).
+    Boltzmann machine. Nets of pictures compute in this `precision`, with weights as `norm` says
+    (spectral or none); what multiplies them, `scale`, is given or learnt (`learns_scale`).
     """
 
     kind: str = "mlp"
@@ -37,6 +37,7 @@ class PotentialConfig:
     states: int = 2
     units: int = 16
     precision: str = "float32"
+    norm: str = "spectral"
     scale: float = 1.0
     learns_scale: bool = False
 

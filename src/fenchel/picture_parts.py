@@ -48,7 +48,9 @@ def picture_potential(
 ) -> Potential:
     if not config.scale > 0:
         raise InputError(f"potential.scale is {config.scale}: it must be positive.")
-    wrap = spectral(choose(PRECISIONS, config.precision, "precision"))
+    norms = {"spectral": spectral, "none": _in_precision}
+    dtype = choose(PRECISIONS, config.precision, "precision")
+    wrap = choose(norms, config.norm, "norm of a net's weights")(dtype)
     # As one program: layer by layer, every weight's shape would compile programs of its own.
     make = eqx.filter_jit(POTENTIALS[config.kind])
     net = make(shape, config.width, activation, wrap, key=key)
