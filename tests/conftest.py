@@ -4,6 +4,7 @@ import os
 from pathlib import Path
 
 import jax
+import numpy as np
 import pytest
 from jax.experimental.compilation_cache import compilation_cache
 
@@ -84,3 +85,35 @@ def compiled_once(tmp_path_factory):
     for name, value in zip(names, before, strict=True):
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture(scope="session")
+def tiny_inception(tmp_path_factory):
+    """A file of the whole FID Inception network with random weights, and few channels."""
+    from fenchel.evaluate.inception import BLOCKS, STEM, Fork, Named
+
+    rng, arrays = np.random.default_rng(0), {}
+
+    def chain(parts, prefix, channels):
+        """Fill in the weights of a chain of layers, and count the channels that it gives."""
+        for part in parts:
+            if isinstance(part, Named):
+                channels = convolution(prefix + part.name, channels, part.kernel[:2])
+            elif isinstance(part, Fork):
+                channels = sum(chain(branch, prefix, channels) for branch in part.chains)
+        return channels
+
+    def convolution(name, before, window):
+        after = int(rng.integers(1, 4))
+        scale = np.sqrt(2.0 / (before * np.prod(window)))
+        arrays[f"{name}.weight"] = rng.normal(0.0, scale, (after, before, *window))
+        arrays[f"{name}.beta"], arrays[f"{name}.mean"] = rng.normal(0.0, 0.1, (2, after))
+        arrays[f"{name}.var"] = rng.uniform(0.5, 1.5, after)
+        return after
+
+    channels = chain(STEM, "", 3)
+    for name, block in BLOCKS.items():
+        channels = chain((block,), f"{name}.", channels)
+    path = tmp_path_factory.mktemp("inception") / "tiny.npz"
+    np.savez(path, **{name: array.astype(np.float32) for name, array in arrays.items()})
+    return path

@@ -316,7 +316,7 @@ def evaluate(
     ] = False,
     networks: Annotated[
         Path | None,
-        typer.Option(help="For pictures: a folder with the weights of FID's network, fid*.npz."),
+        typer.Option(help="For pictures: a folder with networks' weights, fid*.npz and slim*.npz."),
     ] = None,
     n: Annotated[
         str | None,

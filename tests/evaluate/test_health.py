@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from fenchel.evaluate.health import training_health
+from fenchel.evaluate.health import contest_health, training_health
 
 
 def rows(count: int = 40, **series) -> list[dict]:
@@ -71,3 +71,33 @@ def test_events_are_counted():
     evidence = verdict(metrics).evidence
     assert "2 step(s) dropped" in evidence
     assert "shortened 1 time" in evidence
+
+
+def contest(steps=4_000, **series):
+    """A run of pictures: no density, and a gap in f's own units."""
+    usual = {"ess": np.nan, "log_likelihood": np.nan, "lag": 0.2}
+    energies = {"potential_data": 0.3, "potential_draws": 0.1}
+    return contest_health(rows(**usual | energies | series), steps)
+
+
+def test_without_units_a_gap_is_no_divergence():
+    health = contest(lag=700.0)
+    assert (health.word, health.verdict) == ("all 4,000 steps done", "good")
+    assert "mean f of data 0.3, mean f of draws 0.1" in health.evidence
+    assert "nats" not in health.evidence
+
+
+def test_a_gap_that_outgrows_the_runs_own_is_dated():
+    gap = np.full(40, 0.2)
+    gap[30:] = 3.0
+    health = contest(lag=gap)
+    assert (health.word, health.verdict) == ("sampler left behind since step 3,100", "bad")
+    assert contest(lag=np.linspace(0.0, 5.0, 40)).verdict == "good"
+
+
+def test_a_run_of_pictures_that_was_stopped_or_lost():
+    assert contest(steps=9_000).word == "stopped at step 4,000 of 9,000"
+    assert "--resume goes on" in contest(steps=9_000).evidence
+    loss = np.where(np.arange(40) < 30, -1.0, np.nan)
+    assert contest(loss=loss).word == "diverging since step 3,100"
+    assert contest_health([], 10).verdict == "bad"

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fenchel.errors import InputError
-from fenchel.evaluate import nearest
+from fenchel.evaluate import few_nearest, nearest
 
 
 @pytest.fixture
@@ -21,6 +21,18 @@ def test_agrees_with_the_definition(n, m):
     found = nearest(queries, references)
     np.testing.assert_array_equal(found.indices, distances.argmin(axis=1))
     np.testing.assert_allclose(found.distances, distances.min(axis=1), rtol=1e-4)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_several_neighbours_are_in_order():
+    rng = np.random.default_rng(0)
+    queries, references = rng.normal(size=(5, 4)) + 50.0, rng.normal(size=(53, 4)) + 50.0
+    distances = np.linalg.norm(queries[:, None] - references[None], axis=2)
+    found = few_nearest(queries, references, 7)
+    np.testing.assert_array_equal(found, distances.argsort(axis=1)[:, :7])
+    for k in (0, 54):
+        with pytest.raises(InputError, match=f"{k} neighbours among 53"):
+            few_nearest(queries, references, k)
 
 
 @pytest.mark.usefixtures("small_blocks")

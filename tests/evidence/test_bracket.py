@@ -105,3 +105,9 @@ def test_moving_moves_all_but_the_errors():
     assert moved.width == pytest.approx(z.width)
     assert moved.standard_error == z.standard_error
     assert known(1.0, "integral").moved(1.0).upper == 2.0
+
+
+def test_weights_that_underflow_have_the_heaviest_tail():
+    log_w = 1e3 * np.random.default_rng(0).standard_normal(N)
+    assert pareto_index(log_w) >= 0.7
+    assert "draws count" in from_weights(log_w, "test").caution

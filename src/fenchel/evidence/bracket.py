@@ -103,6 +103,9 @@ def pareto_index(log_w: np.ndarray) -> float:
         return np.nan
     if np.ptp(finite) < 1e-6:
         return -np.inf  # equal weights have no tail at all
+    tail = int(min(finite.size / 5, 3 * finite.size**0.5))
+    if np.exp(np.sort(finite)[-tail] - finite.max()) == 0:
+        return np.inf  # no tail is heavier than one that underflows, and none can be fitted to it
     return float(array_stats.psislw(-finite)[1])
 
 

@@ -26,8 +26,8 @@ class BoxLikelihood(NamedTuple):
     log_partition: LogPartition
 
     @property
-    def worth(self) -> str:
-        """In words, why it is worth nothing; empty if there is no reason."""
+    def worth_nothing(self) -> str:
+        """Why, in words; empty if there is no reason."""
         if self.bits is not None and self.bits < 0:
             return "fewer than no bits are impossible: the noise never meets where f is large"
         return self.log_partition.caution

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from fenchel.data import Pictures
 from fenchel.errors import InputError
@@ -104,10 +105,11 @@ def _add_known_by_heart(found: Findings, train: np.ndarray, held_out: np.ndarray
     )
 
 
-def save_histograms(f: Energies, path: Path) -> None:
+def save_histograms(f: Energies, name: str, path: Path) -> None:
     """The paper's figure 3 b and d."""
     held_out = {} if f.held_out is None else {"held-out pictures": f.held_out}
-    save_energies({"training pictures": f.train, **held_out, "samples": f.drawn}, path)
+    series: dict[str, ArrayLike] = {"training pictures": f.train, **held_out, "samples": f.drawn}
+    save_energies(series, path, title=f"{name}: f of pictures, real and drawn")
 
 
 def _potential(fit: Fit, x: np.ndarray) -> np.ndarray:

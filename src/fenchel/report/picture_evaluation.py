@@ -2,6 +2,9 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
 
 from fenchel.errors import InputError
 from fenchel.evaluate import contest_health
@@ -17,7 +20,13 @@ from fenchel.report.picture_energies import (
     energies_of,
     save_histograms,
 )
-from fenchel.report.picture_features import add_coverage, add_distances, add_score, features_of
+from fenchel.report.picture_features import (
+    Features,
+    add_coverage,
+    add_distances,
+    add_score,
+    features_of,
+)
 from fenchel.report.picture_grid import grid, save_picture
 from fenchel.report.picture_neighbours import add_memorisation, save_neighbours
 from fenchel.report.picture_run import FEWEST, PictureRun
@@ -28,6 +37,14 @@ MOVED = 256  # draws that are followed through the dynamics
 SHOWN = 64
 STILL = 0.5  # grey levels: dynamics that move a pixel by less hardly change a picture
 SEED_OFFSET = 2_000_003  # far from the seeds that anybody trains or summarises with
+
+
+class Named(NamedTuple):
+    """A number's name for people, its name for machines, and what it is."""
+
+    name: str
+    key: str
+    what: str
 
 
 def evaluate_pictures(
@@ -53,28 +70,12 @@ def evaluate_pictures(
     drawn = drawn_pictures(run.fit, counts[-1], seed, say)
     figures = _figures(found, run)
     save_picture(grid(drawn.pictures[:SHOWN]), figures["samples"])
-    held_out = None if run.held_out is None else run.held_out.x
-    spaces = {"pixels": (drawn.pictures, run.train.x, held_out)}
-    if networks is None:
-        _not_computed(found, "FID", f"of the FID Inception network, {FID_FILE}")
-    else:
-        seen = features_of(networks.inception, run, drawn.pictures, say)
-        add_distances(found, seen, counts)
-        if networks.slim is None:
-            _not_computed(found, "IS-slim", f"of TF-slim's Inception-v3, {SLIM_FILE}")
-        else:
-            add_score(found, networks.slim, run, drawn.pictures)
-        add_coverage(found, seen)
-        spaces["features"] = (seen.drawn, seen.train, seen.held_out)
-    for space, points in spaces.items():
-        add_memorisation(found, space, *points)
-    say("figures")
-    pairs = [(points, others) for points, others, _ in spaces.values()]
-    save_neighbours(drawn.pictures, run.train.x, pairs, figures["neighbours"])
+    seen = _features(found, run, networks, drawn.pictures, counts)
+    _neighbours(found, run, drawn.pictures, seen, figures["neighbours"])
     say("energies")
     energies = energies_of(run, drawn, seed)
     add_overlaps(found, energies)
-    save_histograms(energies, figures["energies"])
+    save_histograms(energies, run.fit.name, figures["energies"])
     _movement(found, run.fit, seed)
     _likelihoods(found, run, energies)
     return found.evaluation()
@@ -118,7 +119,7 @@ def _data(found: Findings, run: PictureRun, counts: Sequence[int]) -> None:
         )
     if not run.own:
         faults.append("The training pictures are not those of the fit, which may know others.")
-    fewer = f", fewer than the usual {USUAL:,} as the pictures are" if counts[-1] < USUAL else ""
+    fewer = f"; usual are {USUAL:,}" if counts[-1] < USUAL else ""
     meaning = " ".join([*faults, f"Held against them are {counts[-1]:,} samples{fewer}."])
     found.add(
         Line("pictures", value, "caution" if faults else "", meaning),
@@ -127,6 +128,40 @@ def _data(found: Findings, run: PictureRun, counts: Sequence[int]) -> None:
         pictures_of_the_fit=run.own,
         samples=counts[-1],
     )
+
+
+def _features(
+    found: Findings,
+    run: PictureRun,
+    networks: Networks | None,
+    drawn: np.ndarray,
+    counts: Sequence[int],
+) -> Features | None:
+    """What the networks say, and what they see."""
+    if networks is None:
+        _not_computed(found, "FID", f"of the FID Inception network, {FID_FILE}")
+        return None
+    seen = features_of(networks.inception, run, drawn, found.say)
+    add_distances(found, seen, counts)
+    if networks.slim is None:
+        _not_computed(found, "IS-slim", f"of TF-slim's Inception-v3, {SLIM_FILE}")
+    else:
+        add_score(found, networks.slim, run, drawn)
+    add_coverage(found, seen)
+    return seen
+
+
+def _neighbours(
+    found: Findings, run: PictureRun, drawn: np.ndarray, seen: Features | None, path: Path
+) -> None:
+    held_out = None if run.held_out is None else run.held_out.x
+    spaces = {"pixels": Features(run.train.x, drawn, held_out)}
+    if seen is not None:
+        spaces["features"] = seen
+    for name, space in spaces.items():
+        add_memorisation(found, name, space.drawn, space.train, space.held_out)
+    pairs = [(space.drawn, space.train) for space in spaces.values()]
+    save_neighbours(drawn, run.train.x, pairs, path)
 
 
 def _not_computed(found: Findings, name: str, weights: str) -> None:
@@ -152,41 +187,46 @@ def _movement(found: Findings, fit: Fit, seed: int) -> None:
 
 
 def _likelihoods(found: Findings, run: PictureRun, f: Energies) -> None:
-    """The paper's estimate for exp f; and for exp f/c, which the objective fits."""
+    """The paper's estimate, of exp f; and the same of exp f/c, which the objective fits."""
     name = f"log likelihood of exp f, {f.whose} pictures"
-    _likelihood(found, run.fit, f, 1.0, name, "uniform")
+    _likelihood(found, run.fit, f, 1.0, Named(name, "uniform", "The paper's estimate"))
     c = entropy_coefficient(run.fit)
     if c not in (0.0, 1.0):
         name = f"log likelihood of exp f/{c:g}, {f.whose} pictures"
-        _likelihood(found, run.fit, f, c, name, "uniform_fitted")
+        what = f"Of what an entropy coefficient of {c:g} fits"
+        _likelihood(found, run.fit, f, c, Named(name, "uniform_fitted", what))
 
 
-def _likelihood(found: Findings, fit: Fit, f: Energies, c: float, name: str, key: str) -> None:
+def _likelihood(found: Findings, fit: Fit, f: Energies, c: float, named: Named) -> None:
     scaling, cell = fit.standardiser, fit.config.pictures.dequantise
     score, flat = box_likelihood(f.real / c, f.noise / c, scaling, cell), flat_likelihood(scaling)
     z = score.log_partition
-    bits = "" if score.bits is None else f", {score.bits:.4g} bits a dimension"
+    bits = "" if score.bits is None else f", {score.bits:.4f} bits a dimension"
     value = f"{score.nats:.1f} ± {score.standard_error:.1f} nats in units of [-1, 1]{bits}"
-    if score.worth:
-        meaning = f"Worth nothing: {score.worth}."
+    meaning = (
+        f"{named.what}, by {z.draws:,} draws of uniform noise, worth {z.ess * z.draws:,.0f} and "
+        "none of them near a picture. "
+    )
+    if score.worth_nothing:
+        meaning += f"Worth nothing: {score.worth_nothing}."
     else:
-        meaning = (
-            f"By {z.draws:,} draws of uniform noise, worth {z.ess * z.draws:.0f}, none of them "
-            f"near a picture. A constant f has exactly {flat:.1f} (of CIFAR-10 -2129.3, about "
-            f"the paper's figure); this one has {score.nats - flat:+.2f}."
+        meaning += (
+            f"A constant f has exactly {flat:.1f} (of CIFAR-10 -2129.3, about the paper's figure); "
+            f"this one differs by {score.nats - flat:+.2f}."
         )
+    key = f"log_likelihood_{named.key}"
     found.add(
-        Line(name, value, "", meaning),
+        Line(named.name, value, "", meaning),
         **{
-            f"log_likelihood_{key}": score.nats,
-            f"log_likelihood_{key}_error": score.standard_error,
-            f"log_likelihood_{key}_bits": score.bits,
-            f"log_likelihood_{key}_coefficient": c,
-            f"log_likelihood_{key}_flat": flat,
-            f"log_likelihood_{key}_log_partition": z.estimate,
-            f"log_likelihood_{key}_effective_draws": z.ess * z.draws,
-            f"log_likelihood_{key}_pareto_k": z.pareto_k,
-            f"log_likelihood_{key}_worth_nothing": score.worth or None,
+            f"{key}": score.nats,
+            f"{key}_error": score.standard_error,
+            f"{key}_bits": score.bits,
+            f"{key}_coefficient": c,
+            f"{key}_flat": flat,
+            f"{key}_log_partition": z.estimate,
+            f"{key}_effective_draws": z.ess * z.draws,
+            f"{key}_pareto_k": z.pareto_k,
+            f"{key}_worth_nothing": score.worth_nothing or None,
         },
     )
 

@@ -62,11 +62,12 @@ def add_memorisation(
     value = f"{share:.1%} of samples are suspiciously near to one"
     meaning = (
         f"Nearer than all but {NEAR:.0%} of {len(real):,} held-out pictures; the median distance "
-        f"of samples is {np.median(own):.4g}, of those pictures {np.median(real):.4g}."
+        f"of samples is {np.median(own):.4g}, of those pictures {np.median(real):.4g}. Some are in "
+        "neighbours.png."
     )
     verdict = "good" if share <= SUSPECT else "caution" if share <= LEARNT else "bad"
     if verdict != "good":
-        meaning += " Learnt by heart, or too smooth: see neighbours.png."
+        meaning += " They are learnt by heart, or too smooth."
     found.add(
         Line(name, value, verdict, meaning),
         **{

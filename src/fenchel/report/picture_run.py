@@ -31,14 +31,15 @@ class PictureRun(NamedTuple):
 
 def holds_pictures(run: str | Path) -> bool:
     """Whether the run in that folder is one of pictures."""
-    return _is_of_pictures(RunFolder(Path(run)).read_record())
+    return is_of_pictures(Config.from_dict(RunFolder(Path(run)).read_record()["config"]))
 
 
 def open_picture_run(run: str | Path, data: str | None) -> PictureRun:
     """Read a run and its pictures, the parts `train` and `test` of `data`."""
     folder = RunFolder(Path(run))
     record = folder.read_record()
-    if not _is_of_pictures(record):
+    config = Config.from_dict(record["config"])
+    if not is_of_pictures(config):
         raise InputError(
             f"{run} was fitted to a table, not to pictures: evaluate it without --images, "
             "--networks and --n."
@@ -48,22 +49,16 @@ def open_picture_run(run: str | Path, data: str | None) -> PictureRun:
             f"{run} was fitted to pictures, which are not kept in it: give them, as in fenchel "
             f"evaluate {run} DATA."
         )
-    fit = load(folder.path)
+    shape = picture_shape(config)
     train = load_pictures(data)
     held_out, missing = _held_out(data)
-    shape = picture_shape(fit.config)
     for part in (train, held_out):
         if part is not None:
             _check(part, shape, data)
     own = record["data"].get("sha256") == train.fingerprint()["sha256"]
-    seed = fit.config.seed
+    fit, rows, seed = load(folder.path), folder.read_metrics(), config.seed
     shuffled = None if held_out is None else _shuffled(held_out, seed)
-    rows = folder.read_metrics()
     return PictureRun(folder, rows, fit, shape, _shuffled(train, seed), shuffled, missing, own)
-
-
-def _is_of_pictures(record: dict[str, Any]) -> bool:
-    return is_of_pictures(Config.from_dict(record["config"]))
 
 
 def _held_out(data: str) -> tuple[Pictures | None, str]:

@@ -1,0 +1,385 @@
+"""The evaluation of a tiny run of pictures, and of each of its parts where the answer is known."""
+
+import json
+import shutil
+import sys
+from dataclasses import replace
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fenchel import cli
+from fenchel.build import build_model
+from fenchel.config import Config
+from fenchel.data import Pictures, Standardiser, default_columns
+from fenchel.dynamics import Chain
+from fenchel.errors import InputError
+from fenchel.presets import preset
+from fenchel.report.box_likelihood import box_likelihood, box_noise
+from fenchel.report.findings import Findings, silent
+from fenchel.report.movement import movement
+from fenchel.report.networks import load_networks
+from fenchel.report.picture_energies import Drawn, energies_of
+from fenchel.report.picture_evaluation import entropy_coefficient, evaluate_pictures
+from fenchel.report.picture_features import Features, add_coverage, add_distances
+from fenchel.report.picture_neighbours import add_memorisation
+from fenchel.report.picture_run import open_picture_run
+from fenchel.result import Fit
+from fenchel.runs import RunFolder
+from fenchel.samplers import Embedding
+
+SHAPE = (8, 8, 1)
+STEPS = 40
+FIGURES = {"samples.png", "neighbours.png", "energies.png"}
+
+
+def pictures(n, seed, shape=SHAPE):
+    """Noise with a dark upper half."""
+    x = np.random.default_rng(seed).integers(0, 256, (n, *shape), dtype=np.uint8)
+    x[:, : shape[0] // 2] //= 4
+    return x
+
+
+@pytest.fixture(scope="module", autouse=True)
+def few():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("fenchel.drawing.CHUNK", 64)
+        patch.setattr("fenchel.report.picture_energies.PART", 64)
+        patch.setattr("fenchel.report.picture_evaluation.MOVED", 64)
+        patch.setattr("fenchel.report.box_likelihood.DRAWS", 128)
+        yield
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    path = tmp_path_factory.mktemp("data") / "noise.npz"
+    np.savez(path, x_train=pictures(64, 0), x_test=pictures(32, 1))
+    return path
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, data):
+    """A run as it is before its first iteration: enough to be judged, and quickly made."""
+    tiny = {"potential__precision": "float32", "start__precision": "float32"}
+    config = preset("mnist").with_values(
+        potential__width=4, start__width=4, start__latent=8, dynamics__steps=3,
+        training__steps=STEPS, pictures__shape=SHAPE, **tiny,
+    )  # fmt: skip
+    dim = int(np.prod(SHAPE))
+    model = build_model(config, dim)
+    points = jnp.zeros((1, dim))
+    scaling = Standardiser.of_levels(dim, 1.0)
+    sampler = model.sampler.settled(jax.random.key(0))
+    columns = default_columns(dim)
+    fit = Fit(model.potential, sampler, None, points, scaling, config, columns, "noise")
+    path = tmp_path_factory.mktemp("runs") / "run"
+    fit.save(path)
+    train = Pictures(pictures(64, 0), "under another name")
+    record = {"format": "fenchel-run", "config": config.to_dict(), "data": train.fingerprint()}
+    run = RunFolder(path)
+    run.config_file.write_text(json.dumps(record))
+    energies = {"potential_data": 0.3, "potential_draws": 0.1, "lag": 0.2, "loss": 0.0}
+    for iteration in (20, STEPS):
+        run.write_metrics({"iteration": iteration, "skipped": 1, "events": [], **energies})
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(folder, data):
+    return open_picture_run(folder, str(data))
+
+
+@pytest.fixture(scope="module")
+def networks(tmp_path_factory, tiny_inception):
+    """A folder with both networks."""
+    path = tmp_path_factory.mktemp("networks")
+    shutil.copy(tiny_inception, path / "fid_tiny.npz")
+    pool = {"op": "AVERAGE_POOL_2D", "k": [299, 299], "stride": [1, 1], "pad": "VALID"}
+    mix = {"op": "CONV_2D", "key": "mix", "k": [1, 1], "stride": [1, 1], "pad": "SAME"}
+    mix |= {"act": 0, "out_scale": 0.02, "out_zp": 128}
+    graph = [
+        {**pool, "in": ["input"], "out": "mean"},
+        {**mix, "in": ["mean"], "out": "classes"},
+        {"op": "RESHAPE", "in": ["classes", "shape"], "out": "output"},
+    ]
+    arrays = {
+        "mix.wq": np.random.default_rng(0).integers(0, 256, (5, 3, 1, 1), dtype=np.uint8),
+        "mix.wzp": np.int32(128),
+        "mix.wscale": np.float32(0.1),
+        "mix.bias": np.zeros(5, np.float32),
+    }
+    text = np.frombuffer(json.dumps(graph).encode(), np.uint8)
+    np.savez(path / "slim_tiny.npz", graph_json=text, **arrays)
+    return path
+
+
+@pytest.fixture(scope="module")
+def whole(run, networks):
+    """With everything that there is."""
+    return evaluate_pictures(run, load_networks(networks), [32, 16])
+
+
+def named(found):
+    return {line.name: line for line in found.lines}
+
+
+def test_everything_is_said_and_drawn(whole, folder):
+    lines, values = named(whole), whole.values
+    assert lines["training"].value == "all 40 steps done"
+    assert "2 step(s) dropped" in lines["training"].meaning
+    assert lines["pictures"].verdict == ""  # they are the fit's own, whatever they are called
+    assert "32 held-out pictures are a perfect sampler's" in lines["FID at 32 samples"].meaning
+    assert "Published ones are of 10,000 or 50,000" in lines["FID at 16 samples"].meaning
+    assert values["fid_16_floor_pictures"] == 16
+    assert "0.672" in lines["IS-slim"].meaning
+    ratio = values["is_slim"] / values["is_slim_training"]
+    assert values["is_slim_ratio"] == pytest.approx(ratio)
+    assert {"nearest features", "energy overlap", "what the dynamics move"} <= lines.keys()
+    assert {f"nearest training pictures, by {s}" for s in ("pixels", "features")} <= lines.keys()
+    assert {path.name for path in (folder / "figures").iterdir()} == FIGURES
+    assert json.loads(json.dumps(values, allow_nan=False)) == values
+
+
+def test_every_line_says_what_it_means(whole):
+    for line in whole.lines:
+        assert line.verdict in ("good", "caution", "bad", "")
+        assert line.meaning.endswith((".", "?"))
+        assert "nan" not in line.value.lower()
+
+
+def test_without_networks_all_else_is_done_and_it_is_said_how_to_get_them(run):
+    found = evaluate_pictures(run)
+    assert "--networks FOLDER" in named(found)["FID"].meaning
+    assert found.values["samples"] == 32  # as many as are held out
+    assert "usual are 10,000" in named(found)["pictures"].meaning
+    assert "energy overlap" in named(found)
+
+
+@pytest.mark.usefixtures("at_hand")
+def test_without_held_out_pictures_the_floor_is_missing_and_that_is_said(folder, tmp_path):
+    np.savez(tmp_path / "all.npz", x_train=pictures(64, 0))
+    alone = open_picture_run(folder, str(tmp_path / "all.npz"))
+    found = named(evaluate_pictures(alone, counts=[16]))
+    assert found["pictures"].verdict == "caution"
+    assert "No picture is held out" in found["pictures"].meaning
+    assert found["nearest training pictures, by pixels"].verdict == ""
+    assert "at 64 training pictures" in found["energy overlap"].meaning
+
+
+@pytest.mark.usefixtures("at_hand")
+def test_other_training_pictures_than_the_fits_are_noticed(folder, tmp_path):
+    np.savez(tmp_path / "others.npz", x_train=pictures(20, 3), x_test=pictures(20, 4))
+    others = open_picture_run(folder, str(tmp_path / "others.npz"))
+    assert not others.own
+    assert (
+        "not those of the fit" in named(evaluate_pictures(others, counts=[16]))["pictures"].meaning
+    )
+
+
+def test_a_run_that_was_stopped_midway_says_so(run):
+    found = evaluate_pictures(run._replace(rows=run.rows[:1]), counts=[16])
+    assert found.verdict.value == "stopped at step 20 of 40"
+    assert named(found)["training"].verdict == "caution"
+
+
+def rows(n, seed, shift=0.0):
+    return np.random.default_rng(seed).normal(shift, 1.0, (n, 8)).astype(np.float32)
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [(0.0, "good"), (2.0, "caution"), (9.0, "bad")])
+def test_the_distance_of_samples_is_judged_by_that_of_held_out_pictures(shift, verdict):
+    found = Findings(silent)
+    add_distances(found, Features(rows(900, 0), rows(400, 1, shift), rows(300, 2)), [200, 400])
+    assert [line.verdict for line in found.lines] == [verdict, verdict]
+    # Means that are so far apart in each of 8 columns; all else is noise of a few tenths.
+    assert found.values["fid_400"] == pytest.approx(8 * shift**2, rel=0.05, abs=0.5)
+    assert found.values["fid_400_floor_pictures"] == 300
+    assert 0 < found.values["fid_400_baseline"] < found.values["fid_200_baseline"]
+
+
+def test_a_distance_of_few_samples_is_not_to_be_published():
+    found = Findings(silent)
+    add_distances(found, Features(rows(900, 0), rows(8, 1), None), [8])
+    assert "no more samples than features (8)" in found.lines[0].meaning
+    assert found.lines[0].verdict == ""  # nothing to judge it by
+
+
+def test_coverage_is_judged_by_that_of_held_out_pictures():
+    found = Findings(silent)
+    add_coverage(found, Features(rows(300, 0), rows(300, 1), rows(300, 2)))
+    add_coverage(found, Features(rows(300, 0), rows(300, 1, 9.0), rows(300, 2)))
+    add_coverage(found, Features(rows(300, 0), rows(300, 1), None))
+    assert [line.verdict for line in found.lines] == ["good", "bad", ""]
+
+
+def test_pictures_known_by_heart_are_noticed():
+    train, held_out = pictures(200, 0), pictures(200, 1)
+    samples = {"fresh": pictures(100, 2), "copied": train[:100]}
+    shares = {}
+    for name, drawn in samples.items():
+        found = Findings(silent)
+        add_memorisation(found, "pixels", drawn, train, held_out)
+        shares[name] = found.lines[0].verdict, found.values["near_pixels"]
+    assert shares == {"fresh": ("good", pytest.approx(0.01, abs=0.03)), "copied": ("bad", 1.0)}
+
+
+def test_the_movement_is_that_of_the_trace(run):
+    fit = run.fit
+    # One chunk of draws, with the keys that `Drawing` makes of the seed.
+    own = jax.random.split(jax.random.key(5), 1)[0]
+    draw_key = jax.random.split(own)[1]
+    frames = fit.sampler.trace(fit.f, jnp.zeros((64, fit.dim)), fit.sampler_state, draw_key)
+    moved = movement(fit, 64, 5)
+    change = np.abs(np.asarray(frames[-1] - frames[0])).mean()
+    assert moved.levels == pytest.approx(128 * change, rel=1e-4)
+    assert moved.levels > 0
+
+
+def test_dynamics_that_do_nothing_are_noticed(run):
+    idle = replace(run.fit, sampler=Embedding(run.fit.sampler.start, Chain()))
+    assert movement(idle, 16, 0).levels == 0
+    found = named(evaluate_pictures(run._replace(fit=idle), counts=[16]))
+    assert found["what the dynamics move"].verdict == "caution"
+    assert "start alone" in found["what the dynamics move"].meaning
+
+
+class Constant(eqx.Module):
+    """f that is the same everywhere."""
+
+    value: float = eqx.field(static=True)
+
+    def __call__(self, x):
+        return jnp.full((), self.value, x.dtype)
+
+
+def test_a_constant_f_has_the_likelihood_of_uniform_noise(run):
+    flat = run._replace(fit=replace(run.fit, f=Constant(0.25)))
+    drawn = Drawn(pictures(16, 2), np.full(16, 0.25))
+    f = energies_of(flat, drawn, seed=0)
+    score = box_likelihood(f.real, f.noise, flat.fit.standardiser, 1.0)
+    assert score.nats == pytest.approx(-64 * np.log(2), rel=1e-12)
+    assert score.bits == pytest.approx(8.0, rel=1e-12)
+    assert score.standard_error < 1e-12
+    assert score.worth_nothing == ""
+
+
+def test_a_likelihood_in_the_box_by_its_integral():
+    scaling = Standardiser.of_levels(2, 1.0)
+    z = scaling.forward(box_noise(scaling, 0))
+    data = np.random.default_rng(1).uniform(-0.5, 0.5, (500, 2))
+    grid = np.linspace(-1, 1, 20_001)
+    log_partition = 2 * np.log(np.exp(-2 * grid**2).mean() * 2)
+    score = box_likelihood(-2 * (data**2).sum(1), -2 * (z**2).sum(1), scaling, 1.0)
+    exact = (-2 * data**2).sum(1).mean() - log_partition
+    # Of log Z's error alone: the data are the same.
+    assert score.nats == pytest.approx(exact, abs=5 * score.log_partition.standard_error)
+    # A density p in these units has p/128² in grey levels.
+    assert score.bits == pytest.approx((7 * 2 * np.log(2) - score.nats) / (2 * np.log(2)))
+
+
+def test_a_likelihood_that_is_worth_nothing_says_so():
+    scaling = Standardiser.of_levels(64, 1.0)
+    noise = np.random.default_rng(0).normal(size=128)
+    far = box_likelihood(np.full(50, 0.1), 1e3 * noise, scaling, 1.0)
+    assert "draws count" in far.worth_nothing
+    above = box_likelihood(np.full(50, 1e4), noise, scaling, 1.0)
+    assert "impossible" in above.worth_nothing
+    assert box_likelihood(np.full(50, 0.1), noise, scaling, 0.0).bits is None
+
+
+def test_what_is_fitted_depends_on_the_entropys_coefficient(run, whole):
+    assert entropy_coefficient(run.fit) == 1e-5
+    assert whole.values["log_likelihood_uniform_fitted_coefficient"] == 1e-5
+    one = replace(run.fit, config=run.fit.config.with_values(training__entropy=1.0))
+    assert entropy_coefficient(one) == 1.0
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """The exit code of `fenchel evaluate ARGUMENTS`, and what it said where."""
+
+    def evaluate(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fenchel", "evaluate", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        said = capsys.readouterr()
+        return stop.value.code or 0, said.out, " ".join(said.err.split())
+
+    return evaluate
+
+
+@pytest.fixture
+def at_hand(monkeypatch, run):
+    """The model need not be read again, which takes seconds."""
+    monkeypatch.setattr("fenchel.report.picture_run.load", lambda path: run.fit)
+
+
+@pytest.mark.usefixtures("at_hand")
+def test_the_command_prints_a_table_or_json(call, folder, data):
+    code, printed, _ = call(folder, data, "--images", "--n", "16")
+    assert code == 0
+    assert "energy overlap" in printed
+    assert "neighbours.png" in printed
+    code, printed, _ = call(folder, data, "--n", "16", "--json")
+    found = json.loads(printed)
+    assert (code, found["values"]["samples"]) == (0, 16)
+    assert found["verdict"]["value"] == "all 40 steps done"
+
+
+@pytest.fixture(scope="module")
+def untouched(tmp_path_factory, folder):
+    """The same run, before it was ever evaluated."""
+    path = tmp_path_factory.mktemp("runs") / "untouched"
+    shutil.copytree(folder, path, ignore=shutil.ignore_patterns("figures"))
+    return path
+
+
+@pytest.mark.usefixtures("at_hand")
+@pytest.mark.parametrize(
+    ("options", "answer"),
+    [
+        (["{data}", "--n", "0"], "FID of 0 samples was asked for: ask for at least 16."),
+        (["{data}", "--n", "16,3"], "FID of 3 samples"),
+        (["{data}", "--n", "many"], "write 10000,50000"),
+        (["{data}", "--networks", "{tmp}"], "has no file fid*.npz"),
+        (["{data}", "--networks", "{tmp}/nowhere"], "has no file fid*.npz"),
+        (["{large}"], "holds pictures of shape (12, 12, 1) and the model knows those of (8, 8, 1)"),
+        (["{few}"], "has a part of 3 pictures"),
+        ([], "give them, as in fenchel evaluate"),
+    ],
+)
+def test_mistakes_are_answered_and_nothing_is_written(
+    call, untouched, data, tmp_path, options, answer
+):
+    large, too_few = tmp_path / "large.npz", tmp_path / "few.npz"
+    np.savez(large, x_train=pictures(20, 0, (12, 12, 1)))
+    np.savez(too_few, x_train=pictures(20, 0), x_test=pictures(3, 1))
+    places = {"data": data, "tmp": tmp_path, "large": large, "few": too_few}
+    code, printed, said = call(untouched, *(option.format(**places) for option in options))
+    assert (code, printed) == (2, "")
+    assert answer in said
+    assert not (untouched / "figures").exists()
+
+
+@pytest.mark.parametrize("option", [["--images"], ["--n", "16"], ["--networks", "here"]])
+def test_a_run_of_a_table_is_refused(call, tmp_path, option):
+    record = {"format": "fenchel-run", "config": Config().to_dict(), "data": {"name": "moons"}}
+    (tmp_path / "config.json").write_text(json.dumps(record))
+    code, _, said = call(tmp_path, *option)
+    assert code == 2
+    assert "was fitted to a table, not to pictures" in said
+
+
+def test_two_files_for_one_network_are_refused(networks, tmp_path):
+    for name in ("fid_a.npz", "fid_b.npz"):
+        shutil.copy(networks / "fid_tiny.npz", tmp_path / name)
+    with pytest.raises(InputError, match="2 files fid"):
+        load_networks(tmp_path)
+
+
+def test_the_score_is_optional(networks, tmp_path):
+    shutil.copy(networks / "fid_tiny.npz", tmp_path / "fid.npz")
+    assert load_networks(tmp_path).slim is None
