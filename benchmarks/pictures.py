@@ -29,16 +29,16 @@ from fenchel.dynamics import Chain
 from fenchel.evaluate import (
     FeatureMoments,
     class_probabilities,
+    contest_health,
     feature_batches,
     feature_moments,
     frechet_distance,
     inception_score,
     load_inception,
     load_slim,
-    training_health,
 )
-from fenchel.report.movement import movement
-from fenchel.report.picture_grid import grid, save_picture
+from fenchel.report.pictures.grid import grid, save_picture
+from fenchel.report.pictures.movement import movement
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 from fenchel.samplers import Embedding
@@ -80,7 +80,7 @@ def piece(arguments: argparse.Namespace) -> None:
         "seconds": sum(
             _length(rows, i) / rows[i]["iterations_per_second"] for i in range(len(rows))
         ),
-        "health": training_health(rows, fitted.dim, fitted.config.training.steps)._asdict(),
+        "health": contest_health(rows, fitted.config.training.steps)._asdict(),
         "dropped_steps": sum(each["skipped"] for each in rows),
         "potential_data": rows[-1]["potential_data"],
         "potential_draws": rows[-1]["potential_draws"],

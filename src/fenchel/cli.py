@@ -162,7 +162,7 @@ def fit(
 def _score_pictures(
     fitted: Any, data: str, others: list[str], part: str, writer: Any, as_json: bool
 ) -> None:
-    from fenchel.report.outsiders import load_scores, table_of
+    from fenchel.report.pictures.outsiders import load_scores, table_of
 
     scores = load_scores(fitted, [data, *others], part)
     own = scores[data]
@@ -181,7 +181,7 @@ def _score_pictures(
 
 
 def _show_pictures(fitted: Any, folder: Path, as_json: bool) -> None:
-    from fenchel.report.picture_summary import summarise, write_figures
+    from fenchel.report.pictures.summary import summarise, write_figures
 
     write_figures(fitted, folder)
     summary = summarise(fitted, folder)
@@ -268,7 +268,7 @@ def complete(
     as_json: Json = False,
 ) -> None:
     """Complete pictures of which a part is hidden, by the learnt dynamics."""
-    from fenchel.report.completing import complete_pictures
+    from fenchel.report.pictures.completing import complete_pictures
 
     with _spoken() as say:
         files = complete_pictures(run, pictures, out_folder, mask, part, n, rounds, seed, say)
@@ -328,7 +328,7 @@ def evaluate(
 
     Of pictures: FID, energies, neighbours and what the dynamics move, with figures in the run.
     """
-    from fenchel.report.picture_run import holds_pictures
+    from fenchel.report.pictures.opened import holds_pictures
 
     if images or networks is not None or n is not None or holds_pictures(run):
         title, found = _judge_pictures(run, data, networks, n)
@@ -358,9 +358,9 @@ def _judge_table(run: Path, data: str | None) -> tuple[str, Any]:
 def _judge_pictures(
     run: Path, data: str | None, networks: Path | None, n: str | None
 ) -> tuple[str, Any]:
-    from fenchel.report.networks import load_networks
-    from fenchel.report.picture_evaluation import evaluate_pictures
-    from fenchel.report.picture_run import open_picture_run
+    from fenchel.report.pictures.evaluation import evaluate_pictures
+    from fenchel.report.pictures.networks import load_networks
+    from fenchel.report.pictures.opened import open_picture_run
 
     counts = None if n is None else _counts(n)
     with _spoken() as say:

@@ -38,7 +38,7 @@ from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive
 from fenchel.inference import Seen
 from fenchel.picture_parts import is_of_pictures, picture_shape
 from fenchel.presets import preset as preset_of
-from fenchel.report.gallery import Gallery
+from fenchel.report.pictures.gallery import Gallery
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder

@@ -207,7 +207,7 @@ class Fit:
 
     def pictures(self, n: int, seed: int = 0) -> np.ndarray:
         """n draws as pictures: bytes (n, height, width, channels)."""
-        return self._as_pictures(self.sample(n, seed))
+        return self.as_pictures(self.sample(n, seed))
 
     def complete(
         self,
@@ -242,7 +242,7 @@ class Fit:
         free = jnp.asarray(hidden.ravel())
         key = jax.random.key(seed)
         frames = completions(self.f, self.sampler, z, free, rounds, (-1.0, 1.0), key)
-        found = [self._as_pictures(self.standardiser.inverse(np.asarray(x))) for x in frames]
+        found = [self.as_pictures(self.standardiser.inverse(np.asarray(x))) for x in frames]
         # What was given comes back as it was, to the byte.
         return np.where(hidden, np.stack(found), given.x)
 
@@ -252,7 +252,8 @@ class Fit:
             return x
         return load_pictures(x).rows() + self.config.pictures.dequantise / 2
 
-    def _as_pictures(self, x: np.ndarray) -> np.ndarray:
+    def as_pictures(self, x: np.ndarray) -> np.ndarray:
+        """Rows, as `sample` draws them, as bytes (n, height, width, channels)."""
         if self.shape is None:
             raise InputError("This is a model of a table, not of pictures: use `sample`.")
         middle = self.config.pictures.dequantise / 2

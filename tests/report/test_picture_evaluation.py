@@ -18,15 +18,15 @@ from fenchel.data import Pictures, Standardiser, default_columns
 from fenchel.dynamics import Chain
 from fenchel.errors import InputError
 from fenchel.presets import preset
-from fenchel.report.box_likelihood import box_likelihood, box_noise
 from fenchel.report.findings import Findings, silent
-from fenchel.report.movement import movement
-from fenchel.report.networks import load_networks
-from fenchel.report.picture_energies import Drawn, energies_of
-from fenchel.report.picture_evaluation import entropy_coefficient, evaluate_pictures
-from fenchel.report.picture_features import Features, add_coverage, add_distances
-from fenchel.report.picture_neighbours import add_memorisation
-from fenchel.report.picture_run import open_picture_run
+from fenchel.report.pictures.box_likelihood import box_likelihood, box_noise
+from fenchel.report.pictures.energies import Drawn, energies_of
+from fenchel.report.pictures.evaluation import entropy_coefficient, evaluate_pictures
+from fenchel.report.pictures.features import Features, add_coverage, add_distances
+from fenchel.report.pictures.movement import movement
+from fenchel.report.pictures.neighbours import add_memorisation
+from fenchel.report.pictures.networks import load_networks
+from fenchel.report.pictures.opened import open_picture_run
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 from fenchel.samplers import Embedding
@@ -47,9 +47,9 @@ def pictures(n, seed, shape=SHAPE):
 def few():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fenchel.drawing.CHUNK", 64)
-        patch.setattr("fenchel.report.picture_energies.PART", 64)
-        patch.setattr("fenchel.report.picture_evaluation.MOVED", 64)
-        patch.setattr("fenchel.report.box_likelihood.DRAWS", 128)
+        patch.setattr("fenchel.report.pictures.energies.PART", 64)
+        patch.setattr("fenchel.report.pictures.evaluation.MOVED", 64)
+        patch.setattr("fenchel.report.pictures.box_likelihood.DRAWS", 128)
         yield
 
 
@@ -314,7 +314,7 @@ def call(monkeypatch, capsys):
 @pytest.fixture
 def at_hand(monkeypatch, run):
     """The model need not be read again, which takes seconds."""
-    monkeypatch.setattr("fenchel.report.picture_run.load", lambda path: run.fit)
+    monkeypatch.setattr("fenchel.report.pictures.opened.load", lambda path: run.fit)
 
 
 @pytest.mark.usefixtures("at_hand")

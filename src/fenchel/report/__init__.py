@@ -1,6 +1,5 @@
 """Pictures of a fitted model; nothing here trains."""
 
-from fenchel.report.energies import energies_figure, save_energies
 from fenchel.report.figures import (
     density_figure,
     moments_figure,
@@ -8,7 +7,8 @@ from fenchel.report.figures import (
     save,
     training_figure,
 )
-from fenchel.report.picture_grid import grid, save_animation, save_picture, strip
+from fenchel.report.pictures.grid import grid, save_animation, save_picture, strip
+from fenchel.report.pictures.histograms import energies_figure, save_energies
 
 __all__ = [
     "density_figure",

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
+from fenchel.errors import InputError
 from fenchel.files import refuse_unwritable, replace_text
 from fenchel.report.evaluation import evaluate
 from fenchel.report.findings import Say, silent
 from fenchel.report.opened import open_run
 from fenchel.report.page import html_report
+from fenchel.report.pictures.opened import holds_pictures
 from fenchel.runs import RunFolder
 
 NAME = "report.html"
@@ -29,6 +31,11 @@ def write_report(
     """
     path = RunFolder(Path(run)).path / NAME if out is None else Path(out)
     refuse_unwritable(path)
+    if holds_pictures(run):
+        raise InputError(
+            f"{run} is a model of pictures, which the page does not show: use fenchel evaluate, "
+            "which writes its figures into the run."
+        )
     opened = open_run(run, data, "report")
     evaluation = evaluate(opened.fit, opened.judges, opened.rows, opened.whose, say)
     text = html_report(

@@ -31,7 +31,7 @@ def energies_figure(series: dict[str, ArrayLike], *, title: str = "Energies") ->
         ):
             label = style.caption(name, values[:, None], [limits])
             axes.stairs(height, edges, label=label, **look)
-        axes.set(xlim=limits, xlabel="f(x), up to a constant (nats)", ylabel="share per nat")
+        axes.set(xlim=limits, xlabel="f(x), up to a constant", ylabel="share per unit of f")
         axes.set_ylim(bottom=0.0)
         figure.legend(loc="outside lower left", ncols=2)
     return figure

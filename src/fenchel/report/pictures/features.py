@@ -19,7 +19,7 @@ from fenchel.evaluate import (
 )
 from fenchel.report.findings import Findings, Say
 from fenchel.report.lines import Line
-from fenchel.report.picture_run import PictureRun
+from fenchel.report.pictures.opened import PictureRun
 
 BATCH = 256  # pictures at a time
 ROWS = 2_048  # of features at a time, in the sums of squares

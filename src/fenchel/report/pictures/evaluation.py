@@ -8,28 +8,28 @@ import numpy as np
 
 from fenchel.errors import InputError
 from fenchel.evaluate import contest_health
-from fenchel.report.box_likelihood import box_likelihood, flat_likelihood
 from fenchel.report.findings import Findings, Say, sentence, silent
 from fenchel.report.lines import Evaluation, Line
-from fenchel.report.movement import movement
-from fenchel.report.networks import FID_FILE, SLIM_FILE, Networks
-from fenchel.report.picture_energies import (
+from fenchel.report.pictures.box_likelihood import box_likelihood, flat_likelihood
+from fenchel.report.pictures.energies import (
     Energies,
     add_overlaps,
     drawn_pictures,
     energies_of,
     save_histograms,
 )
-from fenchel.report.picture_features import (
+from fenchel.report.pictures.features import (
     Features,
     add_coverage,
     add_distances,
     add_score,
     features_of,
 )
-from fenchel.report.picture_grid import grid, save_picture
-from fenchel.report.picture_neighbours import add_memorisation, save_neighbours
-from fenchel.report.picture_run import FEWEST, PictureRun
+from fenchel.report.pictures.grid import grid, save_picture
+from fenchel.report.pictures.movement import movement
+from fenchel.report.pictures.neighbours import add_memorisation, save_neighbours
+from fenchel.report.pictures.networks import FID_FILE, SLIM_FILE, Networks
+from fenchel.report.pictures.opened import FEWEST, PictureRun
 from fenchel.result import Fit
 
 USUAL = 10_000  # samples, unless there are fewer pictures to hold them against

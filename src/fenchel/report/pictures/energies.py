@@ -13,12 +13,11 @@ from numpy.typing import ArrayLike
 from fenchel.data import Pictures
 from fenchel.errors import InputError
 from fenchel.evaluate import energy_overlap
-from fenchel.picture_parts import picture_shape
-from fenchel.report.box_likelihood import box_noise
-from fenchel.report.energies import save_energies
 from fenchel.report.findings import Findings, Say
 from fenchel.report.lines import Line
-from fenchel.report.picture_run import PictureRun
+from fenchel.report.pictures.box_likelihood import box_noise
+from fenchel.report.pictures.histograms import save_energies
+from fenchel.report.pictures.opened import PictureRun
 from fenchel.result import Fit
 
 PART = 2_048  # pictures at a time: they are large as floating-point numbers
@@ -63,7 +62,7 @@ def drawn_pictures(fit: Fit, count: int, seed: int, say: Say) -> Drawn:
                 "The run draws samples that are not finite, and cannot be judged: fit it anew with "
                 "smaller learning rates."
             )
-        parts.append(Drawn(_as_bytes(fit, x), fit.potential(x)))
+        parts.append(Drawn(fit.as_pictures(x), fit.potential(x)))
     return Drawn(*(np.concatenate(pieces) for pieces in zip(*parts, strict=True)))
 
 
@@ -120,9 +119,3 @@ def _spread(fit: Fit, pictures: Pictures, rng: np.random.Generator) -> np.ndarra
     """Levels as in training, each anywhere in its cell."""
     rows = pictures.rows()[:MOST]
     return rows + fit.config.pictures.dequantise * rng.random(rows.shape)
-
-
-def _as_bytes(fit: Fit, x: np.ndarray) -> np.ndarray:
-    """As `fit.pictures` would have drawn them."""
-    middle = fit.config.pictures.dequantise / 2
-    return Pictures.of_rows(x - middle, picture_shape(fit.config)).x

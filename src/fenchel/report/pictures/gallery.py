@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from fenchel.data import Pictures, Standardiser
-from fenchel.report.picture_grid import grid, save_picture
+from fenchel.report.pictures.grid import grid, save_picture
 from fenchel.shapes import Array
 from fenchel.train import TrainState
 

@@ -11,7 +11,7 @@ import numpy as np
 from fenchel.evaluate import few_nearest, nearest
 from fenchel.report.findings import Findings
 from fenchel.report.lines import Line
-from fenchel.report.picture_grid import grid, save_picture
+from fenchel.report.pictures.grid import grid, save_picture
 
 SHOWN = 12  # samples in the figure, each with
 EACH = 4  # neighbours of either kind

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from fenchel.dynamics import step_sizes
-from fenchel.evaluate import training_health
+from fenchel.evaluate import contest_health
 from fenchel.report.figures import save, training_figure
-from fenchel.report.picture_grid import grid, save_picture
+from fenchel.report.pictures.grid import grid, save_picture
 from fenchel.report.summary import Summary
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
@@ -20,7 +20,7 @@ def summarise(fit: Fit, folder: Path) -> Summary:
     """What is known without a network to judge by: `fenchel evaluate --images` says more."""
     rows = RunFolder(folder).read_metrics()
     last = rows[-1]
-    health = training_health(rows, fit.dim, fit.config.training.steps)
+    health = contest_health(rows, fit.config.training.steps)
     sizes = step_sizes(fit.sampler)
     values: dict[str, Any] = {
         "iteration": last["iteration"],

@@ -8,7 +8,7 @@ import numpy as np
 from fenchel.choices import choose
 from fenchel.data import PARTS, half_mask, load_mask, load_pictures
 from fenchel.errors import InputError
-from fenchel.report.picture_grid import grid, save_animation, save_picture, strip
+from fenchel.report.pictures.grid import grid, save_animation, save_picture, strip
 from fenchel.saving import load
 
 HALVES = ("lower", "upper", "left", "right")

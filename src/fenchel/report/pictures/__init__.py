@@ -1,0 +1,1 @@
+"""What is shown and said of models of pictures."""
