@@ -1,0 +1,218 @@
+"""Models of pictures from end to end: fitted in pieces, saved, drawn from, completed, scored."""
+
+import json
+import sys
+
+import numpy as np
+import pytest
+
+import fenchel as fx
+from fenchel import cli
+from fenchel.config import Config
+from fenchel.errors import InputError
+from fenchel.presets import PRESETS, preset
+from fenchel.report.pictures.outsiders import auroc
+
+pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
+
+SHAPE = (8, 8, 1)
+TINY = preset("mnist").with_values(
+    potential__width=2,
+    potential__precision="float32",
+    start__width=2,
+    start__precision="float32",
+    start__latent=4,
+    dynamics__steps=2,
+    training__steps=6,
+    training__batch=8,
+    training__block=2,
+    training__checkpoint_every=4,
+)
+
+
+def pictures(n, seed=0):
+    """Noise that is darker above."""
+    x = np.random.default_rng(seed).integers(0, 256, (n, *SHAPE), dtype=np.uint8)
+    x[:, :4] //= 4
+    return x
+
+
+def fit(folder, **values):
+    return fx.fit(pictures(40), config=TINY, out=folder, progress=False, **values)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a run that nobody disturbed, and its model."""
+    folder = tmp_path_factory.mktemp("runs") / "whole"
+    return folder, fit(folder)
+
+
+@pytest.fixture
+def data(tmp_path):
+    path = tmp_path / "noise.npz"
+    np.savez(path, x_train=pictures(12), x_test=pictures(6, 1), y_test=np.arange(6))
+    return path
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """The exit code of `fenchel ARGUMENTS`, and what it said where."""
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fenchel", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        said = capsys.readouterr()
+        return stop.value.code or 0, said.out, " ".join(said.err.split())
+
+    return command
+
+
+def test_the_presets_are_configurations():
+    for name in PRESETS:
+        assert Config.from_dict(preset(name).to_dict()) == preset(name)
+    with pytest.raises(InputError, match="mnist"):
+        preset("mnits")
+
+
+def test_a_run_has_samples_along_the_way(run):
+    folder, _ = run
+    assert {path.name for path in (folder / "figures").iterdir()} == {
+        "samples-0000004.png",
+        "samples-0000006.png",
+    }
+    row = json.loads((folder / "metrics.jsonl").read_text().splitlines()[-1])
+    assert row["iteration"] == 6
+    assert {"potential_data", "potential_draws", "step_size"} <= {k for k, v in row.items() if v}
+
+
+def test_a_run_in_pieces_is_the_run_in_one(run, tmp_path):
+    whole, pieces = run[0], tmp_path / "pieces"
+    fit(pieces, minutes=1e-9)
+    rows = (pieces / "metrics.jsonl").read_text().splitlines()
+    assert len(rows) == 1, "stopped after the first block"
+    fit(pieces, resume=True)
+    for name in ("model.safetensors", "model.json", "config.json"):
+        assert (pieces / name).read_bytes() == (whole / name).read_bytes(), name
+
+
+def test_what_is_loaded_is_what_was_fitted(run):
+    folder, fitted = run
+    loaded = fx.load(folder)
+    assert loaded.shape == SHAPE
+    np.testing.assert_array_equal(loaded.pictures(5, seed=2), fitted.pictures(5, seed=2))
+    np.testing.assert_array_equal(loaded.potential(pictures(3)), fitted.potential(pictures(3)))
+
+
+def test_a_picture_is_scored_in_the_middle_of_its_cells(run):
+    _, fitted = run
+    x = pictures(3)
+    rows = x.reshape(3, -1) + 0.5
+    np.testing.assert_array_equal(fitted.potential(x), fitted.potential(rows))
+
+
+@pytest.mark.parametrize(("mask", "rows"), [("lower", slice(4, 8)), ("upper", slice(0, 4))])
+def test_a_completion_leaves_what_was_given_to_the_byte(run, mask, rows):
+    _, fitted = run
+    x = pictures(4)
+    frames = fitted.complete(x, mask, rounds=2, seed=1)
+    hidden = np.zeros(SHAPE, bool)
+    hidden[rows] = True
+    assert frames.shape == (3, 4, *SHAPE)
+    np.testing.assert_array_equal(frames[:, :, ~hidden], np.broadcast_to(x[:, ~hidden], (3, 4, 32)))
+    assert (frames[0][:, hidden] != x[:, hidden]).mean() > 0.9
+    by_array = fitted.complete(x, hidden[..., 0], rounds=2, seed=1)
+    np.testing.assert_array_equal(by_array, frames)
+
+
+def test_completion_goes_uphill_where_the_score_is_clear():
+    """Of f = -|x - 0.5|² per pixel, by damped steps: what is hidden ends near 0.5."""
+    import jax
+    import jax.numpy as jnp
+
+    from fenchel.completion import completions
+    from fenchel.dynamics import CentredNormal, Damped
+    from fenchel.dynamics.stack import Repeat
+    from fenchel.parameters import fixed
+    from fenchel.samplers import Embedding
+    from fenchel.starts import Empirical
+
+    dynamics = Repeat(Damped(fixed(0.1), fixed(0.5)), 20)
+    sampler = Embedding(Empirical(CentredNormal(6, 1e8)), dynamics)
+    free = jnp.array([True, True, True, False, False, False])
+    given = jnp.full((5, 6), -0.9)
+    frames = completions(
+        lambda x: -jnp.sum((x - 0.5) ** 2), sampler, given, free, 2, (-1.0, 1.0), jax.random.key(0)
+    )
+    np.testing.assert_allclose(frames[-1][:, :3], 0.5, atol=0.01)
+    np.testing.assert_array_equal(frames[:, :, 3:], jnp.full((3, 5, 3), -0.9))
+    assert np.abs(frames[0][:, :3] - 0.5).max() > 0.3
+
+
+def test_auroc_against_counting_pairs():
+    rng = np.random.default_rng(0)
+    own, other = rng.integers(0, 6, 30).astype(float), rng.integers(-2, 5, 20).astype(float)
+    wins = (own[:, None] > other) + 0.5 * (own[:, None] == other)
+    assert auroc(own, other) == pytest.approx(wins.mean())
+    assert auroc(own, own) == 0.5
+    assert auroc(own + 100, other) == 1.0
+
+
+def test_the_command_complete(run, data, tmp_path, call):
+    folder, _ = run
+    out = tmp_path / "done"
+    code, printed, _ = call(
+        "complete", folder, data, "--part", "test", "-n", 3, "--rounds", 2, "--out", out
+    )
+    assert (code, "steps.png" in printed) == (0, True)
+    assert {path.name for path in out.iterdir()} == {
+        "steps.png",
+        "steps.gif",
+        "completed.npz",
+        "completed.png",
+    }
+    with np.load(out / "completed.npz") as found:
+        np.testing.assert_array_equal(found["given"], pictures(6, 1)[:3])
+        np.testing.assert_array_equal(found["x"][:, :4], found["given"][:, :4])
+
+
+def test_the_command_score(run, data, tmp_path, call):
+    folder, fitted = run
+    other = tmp_path / "other.npz"
+    np.savez(other, x_train=255 - pictures(5, 3))
+    code, printed, _ = call("score", folder, data, "--against", other, "--json")
+    found = json.loads(printed)
+    assert code == 0
+    assert found["mean"] == pytest.approx(fitted.potential(pictures(12)).mean())
+    expected = auroc(fitted.potential(pictures(12)), fitted.potential(255 - pictures(5, 3)))
+    assert found["against"][str(other)]["auroc"] == pytest.approx(expected)
+    code, printed, _ = call("score", folder, data, "--part", "test")
+    assert (code, len(printed.splitlines())) == (0, 7)
+
+
+def test_what_cannot_be_is_refused_in_one_sentence(run, data, tmp_path, call):
+    folder, fitted = run
+    wide = tmp_path / "wide.npz"
+    np.savez(
+        wide, x_train=np.zeros((4, 8, 12), np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None]
+    )
+    out = tmp_path / "nothing"
+    wrong = {
+        ("complete", folder, wide, "--out", out): "give pictures of that shape",
+        ("complete", folder, data, "--out", out, "--mask", "middle"): "is no file",
+        ("complete", folder, data, "--out", out, "-n", 0): "at least one",
+        ("complete", folder, data, "--out", out, "--part", "tset"): "test",
+        ("score", folder, data, "--against", wide): "give pictures of that shape",
+        ("report", folder, data): "fenchel evaluate",
+        ("fit", data, "--out", out, "--preset", "mnits"): "did you mean mnist",
+        ("fit", data, "--out", out, "--preset", "mnist", "--minutes", -1): "positive",
+    }
+    for arguments, words in wrong.items():
+        code, printed, said = call(*arguments)
+        assert (code, printed) == (2, ""), arguments
+        assert words in said, (arguments, said)
+    assert not out.exists()
+    for pointless in ({"rounds": 0}, {"mask": np.zeros(SHAPE[:2], bool)}):
+        with pytest.raises(InputError):
+            fitted.complete(pictures(1), **pointless)
