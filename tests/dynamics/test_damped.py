@@ -95,7 +95,7 @@ def test_a_box_holds_the_points_and_breaks_the_density():
     rng = np.random.default_rng(0)
     x, v = rng.uniform(-1, 1, (50, DIM)), 2 * rng.normal(size=(50, DIM))
     inside, outside = (
-        np.asarray(jax.vmap(lambda x, v, d=dynamics: integrate(d, x, v).x)(x, v))
+        np.asarray(jax.jit(jax.vmap(lambda x, v, d=dynamics: integrate(d, x, v).x))(x, v))
         for dynamics in (boxed, free)
     )
     assert np.abs(inside).max() == 1
@@ -148,11 +148,12 @@ class TestRecipe:
         """Against central differences of the log weight's parts."""
         numbers, rest = split(damped(DIM, Options(steps=2, learns_damping=True), KEY))
 
+        @jax.jit
         def loss(numbers):
             particle = integrate(paramax.unwrap(eqx.combine(numbers, rest)), *phase())
             return particle.f - particle.log_q - 0.5 * jnp.sum(particle.v**2)
 
-        gradient = jax.grad(loss)(numbers)
+        gradient = jax.jit(jax.grad(loss))(numbers)
         for index, leaf in enumerate(jax.tree.leaves(numbers)):
             ends = []
             for shift in (1e-5, -1e-5):

@@ -27,7 +27,7 @@ STANDARD_ERRORS = 4.5  # fails 1 in 10⁵
 
 def picture_start(largest=1e-3):
     """With every learnt number moved off its start."""
-    generator = deconvolutional(SHAPE, LATENT, 4, spectral(jnp.float64), key=KEY)
+    generator = eqx.filter_jit(deconvolutional)(SHAPE, LATENT, 4, spectral(jnp.float64), key=KEY)
     start = DeepPicture(generator, CentredNormal(DIM), LATENT, largest)
     numbers, rest = split(start)
     rng = np.random.default_rng(1)
@@ -55,9 +55,9 @@ class Recorded(eqx.Module):
         return self.generator(z)
 
 
-@pytest.mark.parametrize("largest", [1e-3, 0.3])
-def test_log_q_is_that_of_the_pixels_given_z_and_of_the_momentum(largest):
-    start = paramax.unwrap(picture_start(largest).settled(KEY))
+def test_log_q_is_that_of_the_pixels_given_z_and_of_the_momentum():
+    largest = 0.02
+    start = paramax.unwrap(eqx.filter_jit(picture_start(largest).settled)(KEY))
     recorded = eqx.tree_at(lambda s: s.generator, start, Recorded(start.generator, []))
     for key in jax.random.split(jax.random.key(1), 3):
         x, v, log_q = recorded.draw(jnp.zeros(DIM), None, key)
@@ -78,7 +78,7 @@ def test_a_draw_does_not_depend_on_its_batch_once_settled():
     """As a sampler hands it out; while it is learnt, it does."""
     start = picture_start()
     sampler = Embedding(start, Chain())
-    settled = sampler.settled(jax.random.key(3)).start
+    settled = eqx.filter_jit(sampler.settled)(jax.random.key(3)).start
     keys = jax.random.split(jax.random.key(4), 8)
     others = jax.random.split(jax.random.key(5), 8).at[0].set(keys[0])
     for one, other in zip(draws(settled, keys), draws(settled, others), strict=True):
@@ -141,19 +141,10 @@ def test_the_weights_are_those_of_the_partition_function():
     """
     sampler = Embedding(DeepPicture(Bent(), CentredNormal(1), 2, 4.0), Chain())
     assert sampler.exact
-    particles, _ = sampler.draw(Narrow(), jnp.zeros((4_000, 1)), None, KEY)
+    particles, _ = eqx.filter_jit(sampler.draw)(Narrow(), jnp.zeros((4_000, 1)), None, KEY)
     weights = np.exp(particles.log_weight)
     error = np.std(weights) / np.sqrt(len(weights))
     true = 0.6 * np.sqrt(2 * np.pi)
     assert abs(np.mean(weights) - true) < STANDARD_ERRORS * error
     assert abs(np.mean(weights) - 1.2 * true) > STANDARD_ERRORS * error  # negative control
     assert np.mean(particles.log_weight) < np.log(true)  # and the paper's is a lower bound
-
-
-def test_deviations_are_at_most_the_largest():
-    start = DeepPicture(Constant(jnp.zeros(2), jnp.array([50.0, 0.0])), CentredNormal(2), 1, 0.1)
-    noisy = paramax.unwrap(start)
-    keys = jax.random.split(KEY, 2_000)
-    x = jax.vmap(lambda key: noisy.draw(jnp.zeros(2), None, key)[0])(keys)
-    # 2,000 numbers: the relative error of their deviation is 1.6 %; four and a half times that.
-    np.testing.assert_allclose(np.std(x, axis=0), [0.1, 0.05], rtol=0.07)
