@@ -1,17 +1,17 @@
 """How long an iteration on pictures must take at least: its operations over the device's peak.
 
-Counted from the layers' shapes, multiplications and additions apart, and only what no implementation
-can leave out: convolutions and matrix products. With F the operations of f at one picture, a pass
-back to the picture costs F once more, and a gradient of the weights F again.
+Counted from the layers' shapes, multiplications and additions apart, and only what no
+implementation can leave out: convolutions and matrix products. With F the operations of f at one
+picture, a pass back to the picture costs F once more, and a gradient of the weights F again.
 
-- A draw of T steps needs T + 1 scores, each forward and back to the picture: 2 F. The last of them is
-  where the draws are valued, and what the sampler learns from.
+- A draw of T steps needs T + 1 scores, each forward and back to the picture: 2 F. The last of them
+  is where the draws are valued, and what the sampler learns from.
 - f's own step adds the data, forward and back, and the gradients of the weights at both.
-- The generator goes forward, back, and has gradients of its weights: about 3 G.
+- The generator, of G operations, goes forward, back, and has gradients of its weights: about 3 G.
 - Back-propagation through time adds, for each step, the derivative of a score. Each of its 2 F has
-  two arguments, so that in general it costs 4 F, three times the trajectory in all (`curved`). But f
-  is piecewise linear: its score knows x by the signs of the leaky ReLUs alone, and only the half
-  that is the pass back is left to be differentiated: 2 F, twice the trajectory. That is what counts.
+  two factors, so that in general it costs 4 F, three times the trajectory in all (`curved`). But f
+  is piecewise linear: its score knows x by the signs of the leaky ReLUs alone, so that only the
+  pass back is left to be differentiated: 2 F, twice the trajectory. That is what is counted.
 """
 
 import time

@@ -5,16 +5,17 @@ clipped score), the paper's objective on it and on a batch of data, one pass bac
 for f, generator and step sizes, moving averages of all of them, and one power iteration for f's
 spectral norms. `benchmarks.image_check` holds it to Fenchel's values and gradients.
 
-It is meant to be fast: weights are divided by their norms and rounded to bfloat16 once an iteration,
-pictures are channels-last throughout, Adam and the averages are fused, data and draws go through f
-together. It does *less* than Fenchel, which also looks for non-finite steps, waits for the sampler
-and records the health of each iteration. The score comes from autograd or is written out:
+It is meant to be fast: weights are divided by their norms and rounded to bfloat16 once an
+iteration, pictures are channels-last throughout, Adam and the averages are fused, data and draws go
+through f together. It does *less* than Fenchel, which also looks for non-finite steps, waits for
+the sampler and records the health of each iteration. The score comes from autograd or is written
+out:
 
 - `by_autograd`: what everyone writes. With `create_graph=True` PyTorch's second derivative of a
   convolution computes the weight's gradient as a convolution with a kernel as large as the picture,
   and carries the curvature of the leaky ReLU along, which is zero.
-- `written_out`: the pass back through f as convolutions of its own, so that back-propagation through
-  time is a first derivative. Nobody's first draft, but the fastest PyTorch that we know of.
+- `written_out`: the pass back through f as convolutions of its own, so that back-propagation
+  through time is a first derivative. Nobody's first draft, but the fastest that we know of.
 """
 
 import gc
@@ -194,7 +195,7 @@ class Potential(nn.Module):
 
 
 class Generator(nn.Module):
-    """A dense layer, then doublings, each with a batch norm and a leaky ReLU; a last convolution."""
+    """A dense layer; doublings, each with a batch norm and a leaky ReLU; a convolution."""
 
     def __init__(self, sizes: Sizes):
         super().__init__()
@@ -202,14 +203,18 @@ class Generator(nn.Module):
         count = _doublings(height, width)
         widths = [sizes.generator_width * 2**power for power in range(count, -1, -1)]
         self.small = (height >> count, width >> count, widths[0])
-        self.dense = nn.Parameter(_fresh(sizes.latent, int(np.prod(self.small)), inputs=sizes.latent))
+        self.dense = nn.Parameter(
+            _fresh(sizes.latent, int(np.prod(self.small)), inputs=sizes.latent)
+        )
         self.dense_bias = nn.Parameter(torch.zeros(self.dense.shape[1]))
         pairs = list(pairwise(widths))
         self.doublings = nn.ParameterList([_fresh(a, b, 2, 2, inputs=a) for a, b in pairs])
         self.biases = nn.ParameterList([torch.zeros(b) for _, b in pairs])
         self.gains = nn.ParameterList([torch.ones(b) for _, b in pairs])
         self.shifts = nn.ParameterList([torch.zeros(b) for _, b in pairs])
-        self.last = nn.Parameter(0.1 * _fresh(2 * channels, widths[-1], 3, 3, inputs=9 * widths[-1]))
+        self.last = nn.Parameter(
+            0.1 * _fresh(2 * channels, widths[-1], 3, 3, inputs=9 * widths[-1])
+        )
         self.last_bias = nn.Parameter(torch.zeros(2 * channels))
         self.dtype = sizes.dtype
 
@@ -270,9 +275,7 @@ class Twin:
         on_data, on_draws = self.potential(weights, torch.cat([points, x])).split(len(x))
         kinetic = 0.5 * sizes.precision * v.square().sum((1, 2, 3))
         log_q = -deviation.log().sum((1, 2, 3))
-        return on_data.mean() - (
-            on_draws - sizes.momentum * kinetic - sizes.entropy * log_q
-        ).mean()
+        return on_data.mean() - (on_draws - sizes.momentum * kinetic - sizes.entropy * log_q).mean()
 
     def move(self, weights: Weights, x: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
         """The damped steps."""
@@ -374,7 +377,7 @@ class Captured:
 
 
 def compiled(twin: Twin) -> Eager:
-    """The score, written out, by `torch.compile`; with CUDA graphs of its own where there is CUDA."""
+    """The written-out score by `torch.compile`, which has CUDA graphs of its own."""
     mode = "reduce-overhead" if twin.device.type == "cuda" else "default"
     twin.score = torch.compile(twin.potential.written_out, mode=mode)
     return Eager(twin)

@@ -116,7 +116,7 @@ def test_without_a_force_only_the_momentum_fades():
 
 
 class TestRecipe:
-    def test_it_is_so_many_steps_with_one_momentum_and_shared_parameters(self):
+    def test_it_is_so_many_steps_with_one_momentum(self):
         options = Options(steps=STEPS, damping=DAMPING, clip_value=0.3, step_size=0.2)
         dynamics = damped(DIM, options, KEY)
         assert momentum_dimension("damped", DIM, options) == DIM
@@ -129,12 +129,13 @@ class TestRecipe:
     @pytest.mark.parametrize(("per_dimension", "shape"), [(True, (DIM,)), (False, ())])
     @pytest.mark.parametrize("learns", [True, False])
     def test_what_is_learnt(self, learns, per_dimension, shape):
-        options = Options(learns_damping=learns, per_dimension=per_dimension)
+        options = Options(learns_damping=learns, per_dimension=per_dimension, per_step=False)
         leaves = jax.tree.leaves(learnt(damped(DIM, options, KEY)))
         assert [leaf.shape for leaf in leaves] == [shape, *[()] * learns]
 
     def test_a_learnt_damping_stays_a_fraction(self):
-        dynamics = damped(DIM, Options(learns_damping=True, damping=0.3, step_size=0.2), KEY)
+        options = Options(learns_damping=True, damping=0.3, step_size=0.2, per_step=False)
+        dynamics = damped(DIM, options, KEY)
         assert paramax.unwrap(dynamics).layer.damping == pytest.approx(0.3)
         numbers, rest = split(dynamics)
         for update in (-30.0, 30.0):
@@ -166,7 +167,8 @@ class TestRecipe:
             assert abs(total) > 1e-2
 
     def test_step_sizes_are_seen_and_scaled(self):
-        dynamics = damped(DIM, Options(step_size=0.2, damping=DAMPING), KEY)
+        options = Options(step_size=0.2, damping=DAMPING, per_step=False)
+        dynamics = damped(DIM, options, KEY)
         np.testing.assert_allclose(step_sizes(dynamics), [0.2] * DIM)
         half = scaled(dynamics, 0.5)
         np.testing.assert_allclose(step_sizes(half), [0.1] * DIM)

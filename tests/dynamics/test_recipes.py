@@ -12,6 +12,7 @@ from fenchel.build import build_dynamics
 from fenchel.dynamics import (
     RECIPES,
     ChebyshevLogDet,
+    Damped,
     ExactLogDet,
     FirstOrderLogDet,
     Given,
@@ -84,8 +85,8 @@ def test_a_recipe_that_does_not_exist():
 
 
 def step_sizes(dynamics):
-    """Of every leapfrog or Langevin step within, unwrapped."""
-    is_step = lambda node: isinstance(node, Leapfrog | Langevin)  # noqa: E731
+    """Of every step within, unwrapped."""
+    is_step = lambda node: isinstance(node, Damped | Leapfrog | Langevin)  # noqa: E731
     nodes = jax.tree.leaves(paramax.unwrap(dynamics), is_leaf=is_step)
     return [node.step_size for node in nodes if is_step(node)]
 

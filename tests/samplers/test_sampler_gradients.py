@@ -96,17 +96,6 @@ def test_back_propagation_is_the_derivative_of_the_objective():
     np.testing.assert_allclose(gradient.mean, np.array(differences), atol=1e-7)
 
 
-def test_truncated_passes_nothing_to_the_sampler():
-    def loss(sampler):
-        draw = Truncated().draw
-        particles, _ = draw(sampler, gaussian(), jnp.asarray(POINTS), None, jax.random.key(KEY))
-        return jnp.sum(particles.x) + jnp.sum(particles.f)
-
-    gradient = eqx.filter_grad(loss)(sampler())
-    assert jax.tree.leaves(gradient)
-    assert all(np.all(leaf == 0) for leaf in jax.tree.leaves(gradient))
-
-
 def test_a_replay_buffer_remembers_where_the_particles_ended():
     replay = Replay(CentredNormal(2), capacity=4)
     embedding = Embedding(replay, hmc(2, Options(steps=2), jax.random.key(0)))

@@ -1,7 +1,7 @@
 """Dynamics embeddings: maps of phase space, or of x alone, that carry their density along."""
 
 from fenchel.dynamics.clip import ClipNorm, ClipValue
-from fenchel.dynamics.damped import Damped
+from fenchel.dynamics.damped_step import Damped
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.fixed_point import step_back
 from fenchel.dynamics.flow import AbstractFlow, Undone, shortened
@@ -41,6 +41,7 @@ from fenchel.dynamics.recipes import (
     SMALL,
     Options,
     continuous,
+    damped,
     deterministic,
     generalized_continuous,
     generalized_hmc,
@@ -103,6 +104,7 @@ __all__ = [
     "adaptive",
     "along_score",
     "continuous",
+    "damped",
     "deterministic",
     "fixed",
     "flows_of",

@@ -1,7 +1,7 @@
 """The paper's embeddings by name, each a short recipe over the same maps."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -10,7 +10,7 @@ import jax
 
 from fenchel.choices import choose
 from fenchel.dynamics.clip import ClipNorm, ClipValue, no_clip
-from fenchel.dynamics.damped import Damped
+from fenchel.dynamics.damped_step import Damped
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.gradient_flow import GradientFlow, Velocity, along_score
 from fenchel.dynamics.gradient_step import GradientStep
@@ -170,17 +170,16 @@ def generalized_langevin(dim: int, options: Options, key: Key) -> AbstractDynami
 
 
 def damped(dim: int, options: Options, key: Key) -> AbstractDynamics:
-    """One momentum that fades and is pushed by the clipped score; all steps share parameters."""
+    """One momentum that fades, pushed by the clipped score, and no new one between the steps."""
     _refuse_metropolis(options, "damped")
     _require_one_precision(options)
     damping = fraction if options.learns_damping else given_number
-    step = Damped(
-        _step_size(dim, options, options.step_size),
-        damping(options.damping),
-        _clip(options),
-        options.box,
-    )
-    return Repeat(step, options.steps, remat=options.remat)
+
+    def step(_: Key, precision: float) -> AbstractDynamics:
+        size = _step_size(dim, options, options.step_size)
+        return Damped(size, damping(options.damping), _clip(options), options.box)
+
+    return _sequence(step, 0, replace(options, box=None), key)
 
 
 def deterministic(dim: int, options: Options, key: Key) -> AbstractDynamics:

@@ -7,7 +7,7 @@ import jax
 import numpy as np
 import paramax
 
-from fenchel.dynamics.damped import Damped
+from fenchel.dynamics.damped_step import Damped
 from fenchel.dynamics.drift import Drift
 from fenchel.dynamics.kick import Kick
 from fenchel.dynamics.particle import AbstractDynamics, Particle

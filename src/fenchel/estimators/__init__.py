@@ -43,7 +43,12 @@ from fenchel.estimators.non_local import (
     overlapping_strips,
     strip_edges,
 )
-from fenchel.estimators.primal_dual import anchor, gradient_penalty, log_likelihood
+from fenchel.estimators.primal_dual import (
+    anchor,
+    gradient_penalty,
+    log_likelihood,
+    mean_potential,
+)
 from fenchel.estimators.probability_flow import (
     AbstractConnections,
     Hamiltonian,
@@ -101,6 +106,7 @@ __all__ = [
     "gradient_penalty",
     "log_likelihood",
     "log_mean_exp",
+    "mean_potential",
     "overlapping_strips",
     "panelled",
     "pseudo_likelihood",

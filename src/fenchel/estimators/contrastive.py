@@ -12,6 +12,7 @@ import jax.numpy as jnp
 from fenchel.dynamics import acceptance
 from fenchel.estimators.estimator import AbstractEstimator, Estimate, Negatives, contrast
 from fenchel.estimators.lag import energy_lag
+from fenchel.estimators.primal_dual import mean_potential
 from fenchel.samplers import AbstractSampler, Truncated
 from fenchel.shapes import Key, Points, Potential, PyTree
 
@@ -35,7 +36,7 @@ class ContrastiveDivergence(AbstractEstimator):
         if self.energy_penalty:
             energies = jax.vmap(f)(batch)
             loss += self.energy_penalty * (jnp.mean(energies**2) + jnp.mean(particles.f**2))
-        lag = energy_lag(jnp.mean(jax.vmap(f)(batch)), particles)
+        lag = energy_lag(mean_potential(f, batch), particles)
         return Estimate(loss, memory, lag, acceptance(particles))
 
     def dual(self, f: Potential, batch: Points, memory: PyTree, key: Key) -> Negatives:

@@ -14,7 +14,11 @@ from fenchel.starts import AbstractDensityStart
 
 def log_likelihood(f: Potential, data: Points, particles: Particle, bound: AbstractBound) -> Scalar:
     """The mean log likelihood of the data, with log Z replaced by its bound from the particles."""
-    return jnp.mean(jax.vmap(f)(data)) - bound.log_partition(particles)
+    return mean_potential(f, data) - bound.log_partition(particles)
+
+
+def mean_potential(f: Potential, points: Points) -> Scalar:
+    return jnp.mean(jax.vmap(f)(points))
 
 
 def anchor(start: AbstractDensityStart, data: Points) -> Scalar:

@@ -142,7 +142,7 @@ def _precise(y: Array) -> Array:
 
 
 def _number(last: Dense, y: Array, x: Point) -> Scalar:
-    # In full precision too: the last layer is small, and f is a log density.
+    # In full precision too, but for its rounded weights: f is a log density.
     return (y @ last.weight[:, 0].astype(y.dtype) + last.bias[0]).astype(x.dtype)
 
 

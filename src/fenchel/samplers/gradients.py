@@ -33,7 +33,9 @@ class BackPropagation(AbstractGradient):
     def draw(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
     ) -> tuple[Particle, PyTree]:
-        return sampler.draw(f, points, state, key)
+        # f at the end is looked at afresh: along the way its values are not to be differentiated.
+        particles, state = sampler.draw(f, points, state, key)
+        return _valued(particles, f), state
 
 
 class Truncated(AbstractGradient):

@@ -7,7 +7,6 @@ the statistics of one large batch of its own latent variables.
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import TypeVar
 
 import equinox as eqx
 import jax
@@ -22,7 +21,6 @@ BATCH = "batch"  # the axis that a sampler's `vmap` runs over
 EPSILON = 1e-5
 
 Layer = Callable[[Array], Array]
-T = TypeVar("T", bound=Layer)
 
 
 class AbstractSettling(eqx.Module):

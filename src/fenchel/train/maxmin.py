@@ -24,6 +24,7 @@ from fenchel.estimators import (
     gradient_penalty,
     log_likelihood,
     log_mean_exp,
+    mean_potential,
     weight_lag,
 )
 from fenchel.parameters import definite, learnt, split
@@ -44,6 +45,7 @@ class Health(NamedTuple):
     """What the potential's step learns about the run."""
 
     particles: Particle
+    at_data: Scalar  # the mean of f over the batch
     loss: Scalar
     log_likelihood: Scalar
     lag: Scalar
@@ -144,7 +146,7 @@ class MaxMin(AbstractLearner):
         """The iteration's end, once both have learnt."""
         strain = jnp.max(health.particles.strain)
         state = self._relieve(state, strain >= 1).advanced(~outcome.dropped, self.decay)
-        return state, self._info(state, health, outcome, sampler, strain)
+        return state, _info(state, health, outcome, sampler, strain)
 
     def _relieve(self, state: TrainState, strained: Array) -> TrainState:
         """Shorten the steps of flows that may have folded, for all particles alike."""
@@ -206,12 +208,12 @@ class MaxMin(AbstractLearner):
             if self.gradient_penalty:
                 points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
                 penalty = self.gradient_penalty * gradient_penalty(f, points)
-            return penalty - value, (particles, value, memory)
+            seen = (particles, mean_potential(f, batch), value)
+            return penalty - value, (seen, memory)
 
-        (total, (particles, value, sampler_state)), grads = jax.value_and_grad(loss, has_aux=True)(
-            params
-        )
-        lag = self.lag(state, value, particles)
+        (total, (seen, sampler_state)), grads = jax.value_and_grad(loss, has_aux=True)(params)
+        particles, at_data, value = seen
+        lag = self.lag(state, at_data, particles)
         trust = self.wait.trust(lag, batch.shape[-1])
         params, memory, guard, outcome = self.guard.step(
             state.potential_guard,
@@ -228,50 +230,13 @@ class MaxMin(AbstractLearner):
             sampler_state=sampler_state,
             potential_guard=guard,
         )
-        return state, outcome, Health(particles, total, value, lag, trust)
+        return state, outcome, Health(particles, at_data, total, value, lag, trust)
 
-    def lag(self, state: TrainState, value: Scalar, particles: Particle) -> Scalar:
-        """How far the sampler is behind; `value` is the log likelihood of the batch."""
+    def lag(self, state: TrainState, at_data: Scalar, particles: Particle) -> Scalar:
+        """How far the sampler is behind; `at_data` is the mean of f over the batch."""
         if state.sampler.exact:
             return weight_lag(particles)
-        return energy_lag(self._at_data(value, particles), particles)
-
-    def _at_data(self, value: Scalar, particles: Particle) -> Scalar:
-        """The mean of f over the batch, which the objective has already seen."""
-        return value + self.bound.log_partition(particles)
-
-    def _info(
-        self,
-        state: TrainState,
-        health: Health,
-        outcome: Outcome,
-        sampler: Outcome,
-        strain: Scalar,
-    ) -> Info:
-        log_w = health.particles.log_weight
-        return Info(
-            loss=health.loss,
-            log_likelihood=health.log_likelihood,
-            potential_data=self._at_data(health.log_likelihood, health.particles),
-            potential_draws=jnp.mean(health.particles.f),
-            log_partition=log_mean_exp(log_w),
-            log_partition_lower=jnp.mean(log_w),
-            ess=effective_sample_size(log_w),
-            potential_grad_norm=outcome.grad_norm,
-            sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
-            potential_rate=state.potential_guard.rate,
-            sampler_rate=state.sampler_guard.rate,
-            lag=health.lag,
-            trust=health.trust,
-            acceptance=acceptance(health.particles),
-            strain=strain,
-            shortened=(strain >= 1).astype(jnp.int32),
-            dropped_potential=outcome.dropped.astype(jnp.int32),
-            dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
-            # Each has its own: good steps of the one must not hide that the other is stuck.
-            potential_streak=state.potential_guard.streak,
-            sampler_streak=state.sampler_guard.streak,
-        )
+        return energy_lag(at_data, particles)
 
     def sampler_optimiser(self) -> optax.GradientTransformation:
         """The start's optimiser and the dynamics' own, side by side on one sampler."""
@@ -288,4 +253,33 @@ def _part(sampler: PyTree) -> PyTree:
         lambda s: s.start,
         labels,
         jax.tree.map(lambda _: "start", sampler.start),
+    )
+
+
+def _info(
+    state: TrainState, health: Health, outcome: Outcome, sampler: Outcome, strain: Scalar
+) -> Info:
+    log_w = health.particles.log_weight
+    return Info(
+        loss=health.loss,
+        log_likelihood=health.log_likelihood,
+        potential_data=health.at_data,
+        potential_draws=jnp.mean(health.particles.f),
+        log_partition=log_mean_exp(log_w),
+        log_partition_lower=jnp.mean(log_w),
+        ess=effective_sample_size(log_w),
+        potential_grad_norm=outcome.grad_norm,
+        sampler_grad_norm=jnp.max(sampler.grad_norm, initial=0.0),
+        potential_rate=state.potential_guard.rate,
+        sampler_rate=state.sampler_guard.rate,
+        lag=health.lag,
+        trust=health.trust,
+        acceptance=acceptance(health.particles),
+        strain=strain,
+        shortened=(strain >= 1).astype(jnp.int32),
+        dropped_potential=outcome.dropped.astype(jnp.int32),
+        dropped_sampler=jnp.sum(sampler.dropped.astype(jnp.int32)),
+        # Each has its own: good steps of the one must not hide that the other is stuck.
+        potential_streak=state.potential_guard.streak,
+        sampler_streak=state.sampler_guard.streak,
     )

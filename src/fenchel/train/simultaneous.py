@@ -7,7 +7,13 @@ import paramax
 from jax import lax
 
 from fenchel.errors import InputError
-from fenchel.estimators import gradient_penalty, log_likelihood
+from fenchel.estimators import (
+    AbstractBound,
+    FenchelBound,
+    gradient_penalty,
+    log_likelihood,
+    mean_potential,
+)
 from fenchel.parameters import split
 from fenchel.samplers import AbstractSampler
 from fenchel.shapes import Array, Key, PyTree
@@ -22,6 +28,9 @@ class Simultaneous(MaxMin):
     other descends. Where a draw is dear (thirty steps through a large net), another one for each of
     the two would double the price of an iteration.
     """
+
+    bound: AbstractBound = FenchelBound()
+    anchor: float = eqx.field(static=True, default=0.0)
 
     @property
     def batches(self) -> int:
@@ -51,12 +60,13 @@ class Simultaneous(MaxMin):
             if self.gradient_penalty:  # of points that stand still: the sampler does not feel it
                 points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
                 penalty = self.gradient_penalty * gradient_penalty(f, points)
-            return value - penalty, (particles, value, memory)
+            return value - penalty, ((particles, mean_potential(f, batch), value), memory)
 
-        (total, (particles, value, memory)), (ascent, descent) = jax.value_and_grad(
+        (total, (seen, memory)), (ascent, descent) = jax.value_and_grad(
             objective, argnums=(0, 1), has_aux=True
         )(f_params, sampler_params)
-        lag = self.lag(state, value, particles)
+        particles, at_data, value = seen
+        lag = self.lag(state, at_data, particles)
         trust = self.wait.trust(lag, batch.shape[-1])
         f_params, f_memory, f_guard, f_outcome = self.guard.step(
             state.potential_guard,
@@ -84,5 +94,5 @@ class Simultaneous(MaxMin):
             potential_guard=f_guard,
             sampler_guard=sampler_guard,
         )
-        health = Health(particles, -total, value, lag, trust)
+        health = Health(particles, at_data, -total, value, lag, trust)
         return self.concluded(state, health, f_outcome, sampler_outcome)
