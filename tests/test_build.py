@@ -180,7 +180,7 @@ def test_unknown_names_with_the_nearest(name, wrong, expected):
     [
         ("steps", 0),
         ("batch", -1),
-        ("sampler_steps", 0),
+        ("sampler_steps", -1),
         ("block", 0),
         ("checkpoint_every", 0),
         ("potential_rate", 0.0),

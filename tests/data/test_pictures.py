@@ -594,7 +594,7 @@ def test_masks_that_are_refused():
     with refused("a.png has shape (5, 4, 1) and the pictures (4, 5, 1); give one of their size."):
         load_mask("a.png", (4, 5, 1))
     np.save("a.npy", np.zeros((5, 4)))
-    with refused("a.npy holds float64 values; save the mask as booleans."):
+    with refused("a.npy holds float64 values; give the mask as booleans."):
         load_mask("a.npy", (5, 4, 1))
     np.save("b.npy", np.zeros((5, 4), bool))
     with refused("b.npy marks nothing to complete; mark it by what is not zero."):
