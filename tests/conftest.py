@@ -22,7 +22,7 @@ if jax.__version_info__ < (0, 11):
         flags += " --xla_cpu_max_isa=SSE4_2"
     os.environ.setdefault("XLA_FLAGS", flags)
 # Tracing makes many objects and few of them go in circles: look for those less often.
-gc.set_threshold(300_000, 100, 100)
+gc.set_threshold(100_000, 50, 50)
 
 # A vector that meets a matrix by accident is an error, not a broadcast.
 jax.config.update("jax_numpy_rank_promotion", "raise")
