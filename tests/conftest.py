@@ -1,8 +1,6 @@
 """What all tests share."""
 
-import gc
 import os
-import platform
 from pathlib import Path
 
 import jax
@@ -17,12 +15,7 @@ jax.config.update("jax_disable_most_optimizations", True)
 # Of XLA's two ways to write a CPU's loops the newer compiles for twice as long. A version of XLA
 # that does not know a flag refuses to start: only those that do are asked.
 if jax.__version_info__ < (0, 11):
-    flags = "--xla_cpu_use_fusion_emitters=false"
-    if platform.machine() == "x86_64":  # short vectors compile sooner
-        flags += " --xla_cpu_max_isa=SSE4_2"
-    os.environ.setdefault("XLA_FLAGS", flags)
-# Tracing makes many objects and few of them go in circles: look for those less often.
-gc.set_threshold(100_000, 50, 50)
+    os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
 # A vector that meets a matrix by accident is an error, not a broadcast.
 jax.config.update("jax_numpy_rank_promotion", "raise")
