@@ -15,7 +15,6 @@ What the reference needs is computed once and kept beside the run, in reference.
 
 import argparse
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +24,6 @@ from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel import fit as fit_model
 from fenchel.config import Config
 from fenchel.data import load_pictures
-from fenchel.dynamics import Chain
 from fenchel.evaluate import (
     FeatureMoments,
     class_probabilities,
@@ -38,10 +36,9 @@ from fenchel.evaluate import (
     load_slim,
 )
 from fenchel.report.pictures.grid import grid, save_picture
-from fenchel.report.pictures.movement import movement
+from fenchel.report.pictures.movement import movement, start_alone
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
-from fenchel.samplers import Embedding
 
 SHOWN = 100
 MOVED = 256  # draws by which the dynamics' way is measured
@@ -122,8 +119,8 @@ def scores(fitted: Fit, arguments: argparse.Namespace) -> dict[str, Any]:
         "is_slim_real": real,
         "is_slim_ratio": score / real,
     }
-    if isinstance(fitted.sampler, Embedding):
-        start = replace(fitted, sampler=Embedding(fitted.sampler.start, Chain()))
+    start = start_alone(fitted)
+    if start is not None:
         first = start.pictures(arguments.samples, SEED)
         moments = feature_moments(feature_batches(network, first))
         found["fid_start"] = frechet_distance(moments, reference).value

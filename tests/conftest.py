@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import os
+import sys
 from pathlib import Path
 
 import jax
@@ -93,6 +94,21 @@ def compiled_once(tmp_path_factory):
     for name, value in zip(names, before, strict=True):
         jax.config.update(name, value)
     compilation_cache.reset_cache()
+
+
+@pytest.fixture
+def call(monkeypatch, capsys):
+    """The exit code of `fenchel ARGUMENTS`, and what it said where."""
+    from fenchel import cli
+
+    def command(*arguments):
+        monkeypatch.setattr(sys, "argv", ["fenchel", *map(str, arguments)])
+        with pytest.raises(SystemExit) as stop:
+            cli.main()
+        said = capsys.readouterr()
+        return stop.value.code or 0, said.out, " ".join(said.err.split())
+
+    return command
 
 
 @pytest.fixture(scope="session")

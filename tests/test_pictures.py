@@ -1,13 +1,11 @@
 """Models of pictures from end to end: fitted in pieces, saved, drawn from, completed, scored."""
 
 import json
-import sys
 
 import numpy as np
 import pytest
 
 import fenchel as fx
-from fenchel import cli
 from fenchel.config import Config
 from fenchel.errors import InputError
 from fenchel.presets import PRESETS, preset
@@ -53,20 +51,6 @@ def data(tmp_path):
     path = tmp_path / "noise.npz"
     np.savez(path, x_train=pictures(12), x_test=pictures(6, 1), y_test=np.arange(6))
     return path
-
-
-@pytest.fixture
-def call(monkeypatch, capsys):
-    """The exit code of `fenchel ARGUMENTS`, and what it said where."""
-
-    def command(*arguments):
-        monkeypatch.setattr(sys, "argv", ["fenchel", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        said = capsys.readouterr()
-        return stop.value.code or 0, said.out, " ".join(said.err.split())
-
-    return command
 
 
 def test_the_presets_are_configurations():

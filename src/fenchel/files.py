@@ -2,6 +2,8 @@
 
 import os
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from fenchel.errors import InputError
@@ -9,14 +11,23 @@ from fenchel.errors import InputError
 SPARE_BYTES = 64 * 2**20  # what a run needs beside its arrays: figures, metrics, a checkpoint more
 
 
+@contextmanager
+def written_whole(path: Path) -> Iterator[Path]:
+    """A partial file to write to, which takes the name `path` when all went well."""
+    partial = path.with_name(path.name + ".partial")
+    try:
+        yield partial
+        with partial.open("rb") as file:
+            os.fsync(file.fileno())
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
 def replace_text(path: Path, text: str) -> None:
     """Write a text file whole or not at all."""
-    partial = path.with_name(path.name + ".partial")
-    with partial.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
+    with written_whole(path) as partial:
+        partial.write_text(text, encoding="utf-8")
 
 
 def require_space(folder: Path, needed: int) -> None:

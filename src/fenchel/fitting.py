@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -208,8 +207,7 @@ def _train(
     # What is taken from the data before the run (noise, chains) sees them as the run will.
     floor = noise_floor(config, parts.potential, parts.learner)
     key = jax.random.key(config.seed)
-    noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
-    state = parts.learner.init(parts.potential, parts.sampler, data + floor * noise, key)
+    state = parts.learner.init(parts.potential, parts.sampler, _noisy(data, floor, key), key)
     folder = sitting.folder
     if folder is not None and sitting.resume:
         state = folder.resume(config, samples, state)
@@ -222,6 +220,13 @@ def _train(
     if folder is not None:
         fitted.save(folder.path)
     return fitted
+
+
+def _noisy(data: jax.Array, floor: float, key: jax.Array) -> jax.Array:
+    if floor == 0:
+        return data
+    noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
+    return data + floor * noise
 
 
 def _material(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -> _Material:
@@ -389,7 +394,7 @@ def fitted_model(
 ) -> Fit:
     """What a run hands out: the moving averages, and what their sampler needs to draw."""
     key = jax.random.key(config.seed)
-    f, sampler = _handed_out(state, key) if is_of_pictures(config) else state.averaged()
+    f, sampler = state.handed_out(key)
     # Only a start at data points needs them; for the others one row of zeros carries the shape. A
     # random part is kept, since files are often sorted.
     points = jnp.zeros((1, data.shape[1]))
@@ -399,11 +404,6 @@ def fitted_model(
     if isinstance(sampler, Tuned):
         sampler_state = sampler.settled(f, points[:TUNING_POINTS], sampler_state, key)
     return Fit(f, sampler, sampler_state, points, standardiser, config, columns, name)
-
-
-@eqx.filter_jit
-def _handed_out(state: TrainState, key: jax.Array):
-    return state.handed_out(key)
 
 
 def _is_own(part: object) -> bool:

@@ -42,13 +42,14 @@ def given(tree: PyTree) -> PyTree:
     return paramax.non_trainable(tree)
 
 
-def _is_given(leaf: object) -> bool:
+def is_given(leaf: object) -> bool:
+    """Whether a node of a tree is a number that is not learnt."""
     return isinstance(leaf, paramax.NonTrainable)
 
 
 def split(tree: PyTree) -> tuple[PyTree, PyTree]:
     """(what is learnt, the rest); `equinox.combine` puts them together again."""
-    return eqx.partition(tree, eqx.is_inexact_array, is_leaf=_is_given)
+    return eqx.partition(tree, eqx.is_inexact_array, is_leaf=is_given)
 
 
 def learnt(tree: PyTree) -> PyTree:
@@ -73,7 +74,7 @@ def names(tree: PyTree) -> tuple[str, ...]:
         own = getattr(node, "names", None)
         return isinstance(own, tuple) and len(own) == flat(node)[0].size
 
-    is_leaf = lambda node: is_named(node) or _is_given(node)  # noqa: E731
+    is_leaf = lambda node: is_named(node) or is_given(node)  # noqa: E731
     found = jax.tree_util.tree_flatten_with_path(tree, is_leaf=is_leaf)[0]
     parts = [(path, part) for path, part in found if is_named(part) or eqx.is_inexact_array(part)]
     return tuple(name for path, part in parts for name in _names_at(path, part))

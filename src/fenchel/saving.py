@@ -18,7 +18,7 @@ from fenchel.config import Config
 from fenchel.data import Standardiser
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
-from fenchel.files import replace_text, require_space
+from fenchel.files import replace_text, require_space, written_whole
 from fenchel.parameters import learnt
 from fenchel.result import Fit
 from fenchel.samplers import AbstractSampler, Embedding
@@ -42,8 +42,8 @@ def save(fit: Fit, path: str | Path) -> None:
         raise InputError(f"The model is not finite in {bad[0]}: it is not written.")
     require_space(folder, sum(array.nbytes for array in table.values()))
     folder.mkdir(parents=True, exist_ok=True)
-    save_file(table, folder / f"{ARRAYS}.partial")
-    (folder / f"{ARRAYS}.partial").replace(folder / ARRAYS)
+    with written_whole(folder / ARRAYS) as partial:
+        save_file(table, partial)
     description = {**_describe(fit), "sha256": _digest(folder)}
     replace_text(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
 

@@ -13,7 +13,7 @@ import paramax
 from jax import lax
 from jax.typing import DTypeLike
 
-from fenchel.parameters import fixed
+from fenchel.parameters import fixed, is_given
 from fenchel.shapes import Array, Key, PyTree, Scalar
 
 BEGINNING = 10  # power iterations for a fresh weight: with none, its norm would be far too small
@@ -48,7 +48,7 @@ class SpectralNorm(paramax.AbstractUnwrappable[Array]):
         """After one more power iteration."""
         matrix = lax.stop_gradient(_as_matrix(paramax.unwrap(self.weight)))
         vectors = tuple(map(fixed, _iterated(matrix, paramax.unwrap(self.left))))
-        return eqx.tree_at(lambda s: (s.left, s.right), self, vectors, is_leaf=_is_given)
+        return eqx.tree_at(lambda s: (s.left, s.right), self, vectors, is_leaf=is_given)
 
 
 class Rounded(paramax.AbstractUnwrappable[Array]):
@@ -79,10 +79,6 @@ def _is_spectral(node: object) -> bool:
     return isinstance(node, SpectralNorm)
 
 
-def _is_given(node: object) -> bool:
-    return isinstance(node, paramax.NonTrainable)
-
-
 def _as_matrix(weight: Array) -> Array:
     return weight.reshape(-1, weight.shape[-1])
 
@@ -93,6 +89,7 @@ def _begun(matrix: Array, left: Array) -> tuple[Array, Array]:
     return _iterated(matrix, left)
 
 
+@jax.jit
 def _iterated(matrix: Array, left: Array) -> tuple[Array, Array]:
     right = _unit(matrix.T @ left)
     return _unit(matrix @ right), right

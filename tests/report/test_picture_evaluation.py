@@ -2,8 +2,8 @@
 
 import json
 import shutil
-import sys
 from dataclasses import replace
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fenchel import cli
 from fenchel.build import build_model
 from fenchel.config import Config
 from fenchel.data import Pictures, Standardiser, default_columns
@@ -298,17 +297,9 @@ def test_what_is_fitted_depends_on_the_entropys_coefficient(run, whole):
 
 
 @pytest.fixture
-def call(monkeypatch, capsys):
-    """The exit code of `fenchel evaluate ARGUMENTS`, and what it said where."""
-
-    def evaluate(*arguments):
-        monkeypatch.setattr(sys, "argv", ["fenchel", "evaluate", *map(str, arguments)])
-        with pytest.raises(SystemExit) as stop:
-            cli.main()
-        said = capsys.readouterr()
-        return stop.value.code or 0, said.out, " ".join(said.err.split())
-
-    return evaluate
+def call(call):
+    """`fenchel evaluate`."""
+    return partial(call, "evaluate")
 
 
 @pytest.fixture

@@ -2,13 +2,12 @@
 
 from fenchel.data.checks import as_rows, as_samples, check_samples, default_columns
 from fenchel.data.masks import as_mask, half_mask, load_mask
-from fenchel.data.pictures import PARTS, Pictures, check_pictures, load_pictures
+from fenchel.data.pictures import Pictures, check_pictures, load_pictures, require_shape
 from fenchel.data.standardise import Standardiser
 from fenchel.data.tables import Samples, load_rows, load_samples, read_table
 from fenchel.data.toys import TOYS, Toy, toy
 
 __all__ = [
-    "PARTS",
     "TOYS",
     "Pictures",
     "Samples",
@@ -26,5 +25,6 @@ __all__ = [
     "load_rows",
     "load_samples",
     "read_table",
+    "require_shape",
     "toy",
 ]

@@ -60,12 +60,15 @@ def _as_array(x: ArrayLike, name: str) -> NDArray:
     if isinstance(x, np.ma.MaskedArray):
         # A plain conversion would bring the masked values back.
         return np.ma.filled(x.astype(np.float64), np.nan)
+    return rectangular(x, name, "make its rows equally long")
+
+
+def rectangular(x: ArrayLike, name: str, cure: str) -> NDArray:
+    """`x` as an array, or an InputError that says what to do about it."""
     try:
         return np.asarray(x)
     except ValueError as error:
-        raise InputError(
-            f"{name} is not a rectangular array; make its rows equally long."
-        ) from error
+        raise InputError(f"{name} is not a rectangular array; {cure}.") from error
 
 
 def _wrong_dimensions(array: NDArray, name: str) -> str:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from fenchel.choices import choose
-from fenchel.data.npz_pictures import read_array
+from fenchel.data.npz_pictures import read_any
 from fenchel.data.picture_files import PICTURE_KINDS, read_picture
 from fenchel.data.pictures import Shape
 from fenchel.errors import InputError
@@ -51,7 +51,7 @@ def _marks(path: Path) -> Mask:
         # Its black is not quite 0, and all that is not 0 counts.
         raise InputError(f"{path} is a JPEG, which blurs a mask; save it as .png.")
     if kind == ".npy":
-        return _of_array(read_array(path), str(path))
+        return _of_array(read_any(path), str(path))
     if kind in PICTURE_KINDS:
         return (read_picture(path) != 0).any(axis=2, keepdims=True)
     raise InputError(f"{path} is neither a picture nor a .npy file; save the mask as .png.")

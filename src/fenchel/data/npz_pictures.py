@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fenchel.data.picture_arrays import to_labels, to_pictures
-from fenchel.data.reading import reading
+from fenchel.data.reading import names_in, read_array, read_member, reading
 from fenchel.errors import InputError
 
 _PICTURES = {"train": ("x_train", "x", "images", "data"), "test": ("x_test",)}
@@ -18,29 +18,24 @@ _OTHER_LABELS = ("y", "labels")
 def read_npz(path: Path, part: str) -> tuple[NDArray[np.uint8], NDArray | None]:
     """A part's pictures and labels, by the arrays' names."""
     with reading(path, "a .npz file"), zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
+        names = names_in(archive)
         chosen = _chosen(path, names, part)
-        pictures = to_pictures(_member(archive, chosen), f"{path}, array {chosen!r},")
+        pictures = to_pictures(read_member(archive, chosen), f"{path}, array {chosen!r},")
         for name in _LABELS.get(chosen, _OTHER_LABELS):
             if name in names:
                 what = f"{path}, array {name!r},"
-                return pictures, to_labels(_member(archive, name), len(pictures), what)
+                return pictures, to_labels(read_member(archive, name), len(pictures), what)
     return pictures, None
 
 
 def read_npy(path: Path) -> tuple[NDArray[np.uint8], None]:
-    return to_pictures(read_array(path), str(path)), None
+    return to_pictures(read_any(path), str(path)), None
 
 
-def read_array(path: Path) -> NDArray:
+def read_any(path: Path) -> NDArray:
     """The array in a .npy file, whatever it is."""
     with reading(path, "a .npy file"), path.open("rb") as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
-
-
-def _member(archive: zipfile.ZipFile, name: str) -> NDArray:
-    with archive.open(f"{name}.npy") as file:
-        return np.lib.format.read_array(file, allow_pickle=False)
+        return read_array(file)
 
 
 def _chosen(path: Path, names: list[str], part: str) -> str:

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from fenchel.data.checks import rectangular
 from fenchel.errors import InputError
 
 CHANNELS = (1, 3)
@@ -31,12 +32,7 @@ def _as_array(x: ArrayLike, name: str) -> NDArray:
     if np.ma.is_masked(x):
         # A plain conversion would bring the masked values back.
         raise InputError(f"{name} has masked values; fill them in first.")
-    try:
-        return np.asarray(x)
-    except ValueError as error:
-        raise InputError(
-            f"{name} is not a rectangular array; make its pictures equally large."
-        ) from error
+    return rectangular(x, name, "make its pictures equally large")
 
 
 def _check_levels(array: NDArray, name: str) -> None:

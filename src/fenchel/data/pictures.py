@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,10 +20,9 @@ from fenchel.data.picture_arrays import to_pictures
 from fenchel.data.picture_files import PICTURE_KINDS, read_picture_file, read_picture_folder
 from fenchel.errors import InputError
 
-Part = Literal["train", "test"]
 Shape = tuple[int, int, int]
 Found = tuple[NDArray[np.uint8], NDArray | None]
-PARTS: tuple[Part, ...] = ("train", "test")
+PARTS = ("train", "test")
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +74,7 @@ class Pictures:
         }
 
 
-def load_pictures(source: ArrayLike | str | Path, part: Part = "train") -> Pictures:
+def load_pictures(source: ArrayLike | str | Path, part: str = "train") -> Pictures:
     """Pictures from an array, a file or a folder.
 
     **Arguments:**
@@ -96,6 +95,15 @@ def load_pictures(source: ArrayLike | str | Path, part: Part = "train") -> Pictu
     return Pictures(to_pictures(source, "The array"), "array")
 
 
+def require_shape(pictures: Pictures, shape: Shape, source: str) -> None:
+    """Raise an InputError unless they are as large as those that a model knows."""
+    if pictures.shape != shape:
+        raise InputError(
+            f"{source} holds pictures of shape {pictures.shape} and the model knows those of "
+            f"{shape}: give pictures of that shape."
+        )
+
+
 def check_pictures(pictures: Pictures) -> None:
     """Raise an InputError unless a model can be fitted: there are several, and they differ."""
     if len(pictures) == 1:
@@ -107,7 +115,7 @@ def check_pictures(pictures: Pictures) -> None:
         )
 
 
-def _read(path: Path, part: Part) -> Found:
+def _read(path: Path, part: str) -> Found:
     if not path.exists():
         raise InputError(f"{path} does not exist; check the path.")
     if path.is_dir():
@@ -119,7 +127,7 @@ def _read(path: Path, part: Part) -> Found:
     return _reader(path)(path)
 
 
-def _read_folder(folder: Path, part: Part) -> Found:
+def _read_folder(folder: Path, part: str) -> Found:
     if has_batches(folder):
         return read_batches(folder, part)
     refuse_pickle(folder)
@@ -142,7 +150,7 @@ def _reader(path: Path) -> Callable[[Path], Found]:
     return reader
 
 
-def _refuse_part(part: Part, name: str) -> None:
+def _refuse_part(part: str, name: str) -> None:
     if part != PARTS[0]:
         raise InputError(
             f"{name} is not divided and has no part called {part!r}; "

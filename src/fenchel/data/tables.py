@@ -4,8 +4,8 @@ Nothing is ever unpickled: a file of somebody else's is data, and must not be ab
 """
 
 import zipfile
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fenchel.data.checks import check_rows, check_samples, default_columns, to_table
 from fenchel.data.csv_table import not_numeric, read_csv
+from fenchel.data.reading import names_in, parsing, read_array, read_member
 from fenchel.data.toys import TOYS, Toy, nearest_toy, toy
 from fenchel.errors import InputError
 
@@ -121,35 +122,21 @@ def _read(path: Path, check: Check) -> tuple[NDArray[np.float64], Columns]:
     return x, columns
 
 
-@contextmanager
-def _reading(path: Path) -> Iterator[None]:
-    """Whatever a parser raises on bytes that it does not understand, as one InputError.
-
-    The parsers document no list of exceptions for damaged files, so all are caught; only the
-    operating system's own errors (those with a number) are something else than damage.
-    """
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        if isinstance(error, OSError) and error.errno:
-            raise
-        raise _unreadable(path, error) from error
+def _parsing(path: Path) -> AbstractContextManager[None]:
+    kind = path.suffix.lower()
+    return parsing(path, f"is damaged or not a {kind} file; save it again as {kind}.")
 
 
 def _read_npy(path: Path) -> tuple[NDArray[np.float64], Columns]:
-    with _reading(path), path.open("rb") as file:
-        array = np.lib.format.read_array(file, allow_pickle=False)
+    with _parsing(path), path.open("rb") as file:
+        array = read_array(file)
     return _with_default_columns(array, str(path))
 
 
 def _read_npz(path: Path) -> tuple[NDArray[np.float64], Columns]:
-    with _reading(path), zipfile.ZipFile(path) as archive:
-        names = [name.removesuffix(".npy") for name in archive.namelist()]
-        chosen = _chosen_array(path, names)
-        with archive.open(f"{chosen}.npy") as file:
-            array = np.lib.format.read_array(file, allow_pickle=False)
+    with _parsing(path), zipfile.ZipFile(path) as archive:
+        chosen = _chosen_array(path, names_in(archive))
+        array = read_member(archive, chosen)
     return _with_default_columns(array, f"{path}, array {chosen!r},")
 
 
@@ -176,7 +163,7 @@ def _read_parquet(path: Path) -> tuple[NDArray[np.float64], Columns]:
             f"Reading {path} needs pyarrow; install it with pip install 'fenchel[parquet]'."
         ) from error
     # An open file, since a path would have pyarrow look for partitions in the folders' names.
-    with _reading(path), path.open("rb") as file:
+    with _parsing(path), path.open("rb") as file:
         table = parquet.read_table(file)
     return _arrow_numbers(table, path), tuple(table.column_names)
 
@@ -196,16 +183,6 @@ def _arrow_numbers(table, path: Path) -> NDArray[np.float64]:
     # Arrow turns nulls into NaN; a "safe" cast would refuse integers that float64 must round.
     columns = [column.cast(pa.float64(), safe=False).to_numpy() for column in table.columns]
     return np.column_stack(columns) if columns else np.empty((table.num_rows, 0))
-
-
-def _unreadable(path: Path, error: BaseException) -> InputError:
-    if "Object arrays" in str(error):
-        return InputError(
-            f"{path} holds Python objects, which are not loaded because they can run code; "
-            "save it again as an array of numbers."
-        )
-    kind = path.suffix.lower()
-    return InputError(f"{path} is damaged or not a {kind} file; save it again as {kind}.")
 
 
 _READERS: dict[str, Callable[[Path], tuple[NDArray[np.float64], Columns]]] = {

@@ -42,7 +42,9 @@ class DeepPicture(AbstractStatelessStart):
 
     def settled(self, key: Key) -> "DeepPicture":
         z = jax.random.normal(key, (REFERENCE, self.latent))
-        return eqx.tree_at(lambda start: start.generator, self, self.generator.settled(z))
+        # As one program: layer by layer, every operation would compile one of its own.
+        generator = eqx.filter_jit(Generator.settled)(self.generator, z)
+        return eqx.tree_at(lambda start: start.generator, self, generator)
 
 
 def _log_normal(noise: Array, deviation: Array) -> Scalar:

@@ -41,6 +41,14 @@ from fenchel.train.wait import Wait
 SAMPLER_NOISE_FLOOR = 0.003
 
 
+class Seen(NamedTuple):
+    """What the objective saw on its way."""
+
+    particles: Particle
+    at_data: Scalar  # the mean of f over the batch
+    log_likelihood: Scalar
+
+
 class Health(NamedTuple):
     """What the potential's step learns about the run."""
 
@@ -199,17 +207,8 @@ class MaxMin(AbstractLearner):
 
         def loss(params: PyTree):
             f = eqx.combine(params, static)
-            particles, memory = self.gradient.draw(
-                state.sampler, f, batch, state.sampler_state, key
-            )
-            f = paramax.unwrap(f)
-            value = log_likelihood(f, batch, particles, self.bound)
-            penalty = jnp.zeros(())
-            if self.gradient_penalty:
-                points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
-                penalty = self.gradient_penalty * gradient_penalty(f, points)
-            seen = (particles, mean_potential(f, batch), value)
-            return penalty - value, (seen, memory)
+            total, aside = self.objective(f, state.sampler, batch, state.sampler_state, key)
+            return -total, aside
 
         (total, (seen, sampler_state)), grads = jax.value_and_grad(loss, has_aux=True)(params)
         particles, at_data, value = seen
@@ -231,6 +230,19 @@ class MaxMin(AbstractLearner):
             potential_guard=guard,
         )
         return state, outcome, Health(particles, at_data, total, value, lag, trust)
+
+    def objective(
+        self, f: Potential, sampler: AbstractSampler, batch: Points, memory: PyTree, key: Key
+    ) -> tuple[Scalar, tuple[Seen, PyTree]]:
+        """What f ascends, on one draw; and what was seen of it, with the sampler's new memory."""
+        particles, memory = self.gradient.draw(sampler, f, batch, memory, key)
+        f = paramax.unwrap(f)
+        value = log_likelihood(f, batch, particles, self.bound)
+        penalty = jnp.zeros(())
+        if self.gradient_penalty:  # of points that stand still: the sampler does not feel it
+            points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
+            penalty = self.gradient_penalty * gradient_penalty(f, points)
+        return value - penalty, (Seen(particles, mean_potential(f, batch), value), memory)
 
     def lag(self, state: TrainState, at_data: Scalar, particles: Particle) -> Scalar:
         """How far the sampler is behind; `at_data` is the mean of f over the batch."""

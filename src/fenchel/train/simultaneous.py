@@ -3,16 +3,11 @@
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import paramax
-from jax import lax
 
 from fenchel.errors import InputError
 from fenchel.estimators import (
     AbstractBound,
     FenchelBound,
-    gradient_penalty,
-    log_likelihood,
-    mean_potential,
 )
 from fenchel.parameters import split
 from fenchel.samplers import AbstractSampler
@@ -50,20 +45,13 @@ class Simultaneous(MaxMin):
         f_params, f_static = split(state.potential)
         sampler_params, sampler_static = split(state.sampler)
 
-        def objective(f_params: PyTree, sampler_params: PyTree):
+        def of_both(f_params: PyTree, sampler_params: PyTree):
             f = eqx.combine(f_params, f_static)
             sampler = eqx.combine(sampler_params, sampler_static)
-            particles, memory = self.gradient.draw(sampler, f, batch, state.sampler_state, key)
-            f = paramax.unwrap(f)
-            value = log_likelihood(f, batch, particles, self.bound)
-            penalty = jnp.zeros(())
-            if self.gradient_penalty:  # of points that stand still: the sampler does not feel it
-                points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
-                penalty = self.gradient_penalty * gradient_penalty(f, points)
-            return value - penalty, ((particles, mean_potential(f, batch), value), memory)
+            return self.objective(f, sampler, batch, state.sampler_state, key)
 
         (total, (seen, memory)), (ascent, descent) = jax.value_and_grad(
-            objective, argnums=(0, 1), has_aux=True
+            of_both, argnums=(0, 1), has_aux=True
         )(f_params, sampler_params)
         particles, at_data, value = seen
         lag = self.lag(state, at_data, particles)

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fenchel.choices import choose
-from fenchel.data import PARTS, half_mask, load_mask, load_pictures
+from fenchel.data import half_mask, load_mask, load_pictures, require_shape
 from fenchel.errors import InputError
 from fenchel.report.pictures.grid import grid, save_animation, save_picture, strip
 from fenchel.saving import load
@@ -31,12 +30,8 @@ def complete_pictures(
     fit = load(run)
     if fit.shape is None:
         raise InputError(f"{run} is a model of a table: completion is for pictures.")
-    pictures = load_pictures(source, choose({name: name for name in PARTS}, part, "part"))
-    if pictures.shape != fit.shape:
-        raise InputError(
-            f"{source} holds pictures of shape {pictures.shape} and the model knows those of "
-            f"{fit.shape}: give pictures of that shape."
-        )
+    pictures = load_pictures(source, part)
+    require_shape(pictures, fit.shape, source)
     hidden = half_mask(mask, fit.shape) if mask in HALVES else load_mask(mask, fit.shape)
     given = pictures.x[:n]
     say(f"{rounds} rounds of {len(given)} completions")

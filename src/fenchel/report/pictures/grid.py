@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from fenchel.errors import InputError
-from fenchel.report.whole_files import written_whole
+from fenchel.files import refuse_unwritable, written_whole
 
 Picture = NDArray[np.uint8]
 
@@ -48,7 +48,8 @@ def strip(frames: Picture, gap: int = GAP) -> Picture:
 
 def save_picture(picture: Picture, path: str | Path, zoom: int = ZOOM) -> None:
     """Write one picture (h, w, c) as a PNG file, each of its pixels as a square of `zoom`."""
-    with written_whole(path) as partial:
+    refuse_unwritable(Path(path))
+    with written_whole(Path(path)) as partial:
         _image(_enlarged(picture, zoom)).save(partial, format="PNG", optimize=True)
 
 
@@ -67,7 +68,8 @@ def save_animation(
     encode = encoders.get(Path(path).suffix.lower())
     if encode is None:
         raise InputError(f"{path} is no name for an animation; end it in {', '.join(encoders)}.")
-    with written_whole(path) as partial:
+    refuse_unwritable(Path(path))
+    with written_whole(Path(path)) as partial:
         partial.write_bytes(encode(grids, zoom))
 
 

@@ -7,9 +7,9 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike, NDArray
 
 from fenchel.errors import InputError
+from fenchel.files import refuse_unwritable, written_whole
 from fenchel.report import style
 from fenchel.report.figures import save
-from fenchel.report.whole_files import written_whole
 
 MOST = 4
 
@@ -42,7 +42,8 @@ def save_energies(
 ) -> None:
     """Write `energies_figure` as a PNG file."""
     figure = energies_figure(series, title=title)
-    with written_whole(path) as partial:
+    refuse_unwritable(Path(path))
+    with written_whole(Path(path)) as partial:
         save(figure, partial)
 
 

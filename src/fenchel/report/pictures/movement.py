@@ -20,11 +20,17 @@ class Movement(NamedTuple):
 
 def movement(fit: Fit, draws: int, seed: int) -> Movement | None:
     """None for a sampler that is no embedding, and has no start."""
-    sampler = fit.sampler
-    if not isinstance(sampler, Embedding):
+    still = start_alone(fit)
+    if still is None:
         return None
-    # Without dynamics the same seed draws the same start.
-    still = replace(fit, sampler=Embedding(sampler.start, Chain()))
     before, after = (each.sample(draws, seed, corrected=False) for each in (still, fit))
     gain = fit.potential(after).mean() - fit.potential(before).mean()
     return Movement(float(np.abs(after - before).mean()), float(gain), draws)
+
+
+def start_alone(fit: Fit) -> Fit | None:
+    """The same without its dynamics: a seed draws what it would have begun with."""
+    sampler = fit.sampler
+    if not isinstance(sampler, Embedding):
+        return None
+    return replace(fit, sampler=Embedding(sampler.start, Chain()))

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from fenchel.config import Config
-from fenchel.data import Pictures, load_pictures
+from fenchel.data import Pictures, load_pictures, require_shape
 from fenchel.errors import InputError
 from fenchel.picture_parts import Shape, is_of_pictures, picture_shape
 from fenchel.result import Fit
@@ -70,11 +70,7 @@ def _held_out(data: str) -> tuple[Pictures | None, str]:
 
 
 def _check(pictures: Pictures, shape: Shape, data: str) -> None:
-    if pictures.shape != shape:
-        raise InputError(
-            f"{data} holds pictures of shape {pictures.shape} and the model knows those of "
-            f"{shape}: give pictures of that shape."
-        )
+    require_shape(pictures, shape, data)
     if len(pictures) < FEWEST:
         raise InputError(
             f"{data} has a part of {len(pictures)} pictures: give at least {FEWEST} to judge by."

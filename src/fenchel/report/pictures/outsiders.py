@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fenchel.choices import choose
-from fenchel.data import PARTS, Pictures, load_pictures
-from fenchel.errors import InputError
+from fenchel.data import Pictures, load_pictures, require_shape
+from fenchel.picture_parts import picture_shape
 from fenchel.result import Fit
 
 MOST = 10_000  # of each source
@@ -15,7 +14,6 @@ MOST = 10_000  # of each source
 
 def load_scores(fit: Fit, sources: list[str], part: str) -> dict[str, np.ndarray]:
     """f at the pictures of each source, by its name; the first is the model's own kind."""
-    part = choose({name: name for name in PARTS}, part, "part")
     return {source: fit.potential(_matching(fit, source, part).x[:MOST]) for source in sources}
 
 
@@ -38,15 +36,11 @@ def auroc(own: np.ndarray, other: np.ndarray) -> float:
     return float(wins / (len(own) * len(other)))
 
 
-def _matching(fit: Fit, source: str, part: Any) -> Pictures:
+def _matching(fit: Fit, source: str, part: str) -> Pictures:
     """Pictures of the model's shape; a grey one can be shown to a model of colours."""
-    pictures = load_pictures(source, part)
-    if fit.shape is not None and pictures.shape == (*fit.shape[:2], 1):
-        colours = np.repeat(pictures.x, fit.shape[2], axis=-1)
-        return Pictures(colours, pictures.name, pictures.labels)
-    if pictures.shape != fit.shape:
-        raise InputError(
-            f"{source} holds pictures of shape {pictures.shape} and the model knows those of "
-            f"{fit.shape}: give pictures of that shape."
-        )
+    pictures, shape = load_pictures(source, part), picture_shape(fit.config)
+    if pictures.shape == (*shape[:2], 1):
+        colours = np.repeat(pictures.x, shape[2], axis=-1)
+        pictures = Pictures(colours, pictures.name, pictures.labels)
+    require_shape(pictures, shape, source)
     return pictures
