@@ -27,10 +27,11 @@ from fenchel.dynamics import (
 from fenchel.errors import InputError
 from fenchel.estimation import build_estimator, domain_of, drawing_chains, states_of
 from fenchel.estimators import (
-    AbstractBound,
+    AbstractCriterion,
     AbstractEstimator,
     Domain,
     FenchelBound,
+    Pairs,
     WeightedBound,
 )
 from fenchel.layers import leaky_relu
@@ -365,9 +366,10 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
     """
     _check_training(config)
     dual = FenchelBound(config.entropy, config.momentum)
-    bounds: dict[str, AbstractBound] = {
+    bounds: dict[str, AbstractCriterion] = {
         "weighted": WeightedBound() if sampler.exact else dual,
         "fenchel": dual,
+        "pairs": Pairs(),
     }
     gradients: dict[str, AbstractGradient] = {
         "truncated": Truncated(),

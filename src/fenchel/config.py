@@ -134,12 +134,12 @@ class EstimatorConfig:
 class TrainingConfig:
     """How both are learnt; see `fenchel.train.MaxMin` for what each part does.
 
-    `bound`: weighted or fenchel. `gradient`: truncated, detached or bptt. With no `sampler_steps`
-    of its own the sampler learns from f's draws, both at once. `first_moment` is Adam's decay of
-    the first moment, `dynamics_epsilon` the dynamics' own Adam's. `noise` is the noise floor on
-    standardised data (the method's own if null), `final_rate` what the learning rates fall to, as a
-    fraction, at the end of the run, and `averaging` how much of the run the moving averages look
-    back on.
+    `bound`: weighted, fenchel or pairs. `gradient`: truncated, detached or bptt. With no
+    `sampler_steps` of its own the sampler learns from f's draws, both at once. `first_moment` is
+    Adam's decay of the first moment, `dynamics_epsilon` the dynamics' own Adam's. `noise` is the
+    noise floor on standardised data (the method's own if null), `final_rate` what the learning
+    rates fall to, as a fraction, at the end of the run, and `averaging` how much of the run the
+    moving averages look back on.
     """
 
     steps: int = 3_000

@@ -16,11 +16,11 @@ from scipy import stats
 from fenchel.dynamics import CentredNormal, Chain, Particle
 from fenchel.estimators import (
     FenchelBound,
+    Pairs,
     WeightedBound,
     anchor,
     effective_sample_size,
     gradient_penalty,
-    log_likelihood,
     log_mean_exp,
 )
 from fenchel.potentials import DiagonalGaussian, Linear
@@ -174,7 +174,23 @@ def test_log_likelihood_of_a_gaussian():
     particles = draw(gaussian_sampler(f.mean, scale), f, 5, 0)
     expected = stats.norm.logpdf(data, f.mean, scale).sum(axis=1).mean()
     for bound in (FenchelBound(), WeightedBound()):
-        assert log_likelihood(f, data, particles, bound) == pytest.approx(expected, abs=1e-12)
+        assert bound.value(jax.vmap(f)(data), particles) == pytest.approx(expected, abs=1e-12)
+
+
+def test_pairs_push_half_as_hard_as_the_likelihood_at_first_and_not_at_all_in_the_end():
+    def pushes(bound, gap):
+        """The gradients with respect to f at the data and at the draws."""
+        at_data, at_draws = jnp.array([0.3, -0.4]), jnp.array([0.3, -0.4]) - gap
+        value = lambda a, b: bound.value(a, particles_of(b))  # noqa: E731
+        return np.concatenate(jax.grad(value, argnums=(0, 1))(at_data, at_draws))
+
+    likelihood = pushes(FenchelBound(), 0.0)
+    np.testing.assert_allclose(likelihood, [0.5, 0.5, -0.5, -0.5])
+    np.testing.assert_allclose(pushes(Pairs(), 0.0), likelihood / 2, rtol=1e-12)
+    np.testing.assert_allclose(pushes(Pairs(), 40.0), 0, atol=1e-15)
+    np.testing.assert_allclose(pushes(FenchelBound(), 40.0), likelihood)
+    value = Pairs().value(jnp.array([1.0, 0.0]), particles_of([0.0, 2.0]))
+    assert value == pytest.approx(-np.mean(np.log1p(np.exp([-1.0, 2.0]))), rel=1e-12)
 
 
 def test_gradient_penalty_is_the_mean_squared_score():

@@ -12,7 +12,7 @@ from flowjax.distributions import Normal
 from fenchel.arrays import to_table
 from fenchel.dynamics import CentredNormal, Chain, ClipNorm, Damped, Repeat
 from fenchel.errors import InputError
-from fenchel.estimators import FenchelBound, WeightedBound, gradient_penalty
+from fenchel.estimators import FenchelBound, Pairs, WeightedBound, gradient_penalty
 from fenchel.layers import Dense
 from fenchel.parameters import fraction, learnt, positive
 from fenchel.potentials import ConvNet, DiagonalGaussian, Scaled, spectral
@@ -135,6 +135,39 @@ def test_f_ascends_and_its_sampler_descends(name):
 
 
 @pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("name", GRADIENTS)
+def test_with_pairs_f_has_a_criterion_of_its_own_and_the_sampler_has_not(name):
+    gradient, batch, key = GRADIENTS[name], data(), jax.random.key(7)
+    learner = Simultaneous(gradient=gradient, **{**PLAIN, "bound": Pairs()}, **descending())
+    before = learner.init(gaussian(), sampler(), batch, KEY)
+    after, info = eqx.filter_jit(learner.step)(before, batch[None], key)
+
+    @eqx.filter_jit
+    def by_hand():
+        def of_f(f):
+            particles, _ = gradient.draw(before.sampler, f, batch, None, key)
+            odds = jnp.exp(jax.vmap(paramax.unwrap(f))(batch) - particles.f)
+            return jnp.mean(jnp.log(odds / (1 + odds)))
+
+        def of_sampler(sampler):
+            return objective(gradient, before.potential, sampler, batch, key)[0]
+
+        pairs, ascent = eqx.filter_value_and_grad(of_f)(before.potential)
+        return pairs, ascent, *eqx.filter_value_and_grad(of_sampler)(before.sampler)
+
+    pairs, ascent, value, descent = by_hand()
+    for new, old, step in zip(
+        *map(leaves, (after.potential, before.potential, ascent)), strict=True
+    ):
+        np.testing.assert_allclose(new - old, step, atol=1e-12)
+        assert np.abs(step).max() > 1e-3
+    for new, old, step in zip(*map(leaves, (after.sampler, before.sampler, descent)), strict=True):
+        np.testing.assert_allclose(old - new, step, atol=1e-12)
+    assert float(info.loss) == pytest.approx(-float(pairs), rel=1e-9)
+    assert float(info.log_likelihood) == pytest.approx(float(value), rel=1e-9)
+
+
+@pytest.mark.usefixtures("x64")
 def test_the_lag_is_by_weights_where_there_are_any_and_by_f_elsewhere():
     embedding, learner = sampler(), Simultaneous()
     particles, _ = eqx.filter_jit(embedding.draw)(gaussian(), data(), None, KEY)
@@ -180,7 +213,7 @@ def test_one_draw_an_iteration(kind, draws):
 
 def test_only_the_papers_objective():
     flow = Embedding(Flow(Normal(jnp.zeros(2), jnp.ones(2)), CentredNormal(2)), Chain())
-    message = r"same for f and for its sampler: use the FenchelBound for both, and no anchor"
+    message = r"or for pairs: use the FenchelBound for both, and no anchor"
     for values in (
         {"anchor": 1.0},
         {"bound": WeightedBound()},

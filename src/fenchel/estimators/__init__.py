@@ -2,7 +2,9 @@
 
 from fenchel.estimators.bounds import (
     AbstractBound,
+    AbstractCriterion,
     FenchelBound,
+    Pairs,
     WeightedBound,
     effective_sample_size,
     log_mean_exp,
@@ -43,17 +45,16 @@ from fenchel.estimators.non_local import (
     overlapping_strips,
     strip_edges,
 )
-from fenchel.estimators.primal_dual import (
-    anchor,
-    gradient_penalty,
-    log_likelihood,
-    mean_potential,
-)
 from fenchel.estimators.probability_flow import (
     AbstractConnections,
     Hamiltonian,
     MinimumProbabilityFlow,
     Neighbours,
+)
+from fenchel.estimators.regularisers import (
+    anchor,
+    gradient_penalty,
+    mean_potential,
 )
 from fenchel.estimators.score_matching import DenoisingScoreMatching, ScoreMatching
 from fenchel.estimators.stein import (
@@ -68,6 +69,7 @@ __all__ = [
     "NOISE_FLOOR",
     "AbstractBound",
     "AbstractConnections",
+    "AbstractCriterion",
     "AbstractEstimator",
     "AbstractKernel",
     "AbstractLoss",
@@ -94,6 +96,7 @@ __all__ = [
     "Neighbours",
     "Nodes",
     "NoiseContrastive",
+    "Pairs",
     "Quadrature",
     "ScoreMatching",
     "SteinVariational",
@@ -104,7 +107,6 @@ __all__ = [
     "energy_lag",
     "flips",
     "gradient_penalty",
-    "log_likelihood",
     "log_mean_exp",
     "mean_potential",
     "overlapping_strips",

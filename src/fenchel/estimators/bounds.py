@@ -1,4 +1,7 @@
-"""Estimates of log Z from a sampler's particles: the dual side of the objective.
+"""The one objective: max over f, min over q of E_D[f] - E_q[f - kinetic - log q].
+
+Written once, here, with estimates of log Z from a sampler's particles; or a contrast with them in
+f's place. Who ascends and who descends is decided in `train.maxmin`.
 
 With log w = f(x) - kinetic - log q(x, v), both estimates here are lower bounds on log Z in
 expectation, and both are exact when q is the model.
@@ -15,13 +18,24 @@ from fenchel.dynamics import Particle
 from fenchel.shapes import Array, Scalar
 
 
-class AbstractBound(eqx.Module):
-    """log Z from a batch of particles."""
+class AbstractCriterion(eqx.Module):
+    """What f ascends, from its values at the data and a batch of particles."""
 
     @property
     @abstractmethod
     def needs_density(self) -> bool:
         """Whether it means anything for a sampler without an exact density."""
+
+    @abstractmethod
+    def value(self, at_data: Array, particles: Particle) -> Scalar:
+        """The criterion."""
+
+
+class AbstractBound(AbstractCriterion):
+    """The mean log likelihood of the data, with log Z from a batch of particles."""
+
+    def value(self, at_data: Array, particles: Particle) -> Scalar:
+        return jnp.mean(at_data) - self.log_partition(particles)
 
     @abstractmethod
     def log_partition(self, particles: Particle) -> Scalar:
@@ -82,6 +96,22 @@ class WeightedBound(AbstractBound):
         low, _ = lax.fori_loop(0, 12, bisect, (0 * one, one))
         enough = effective_sample_size(log_w) >= self.min_ess
         return jnp.where(enough, one, low) * log_w
+
+
+class Pairs(AbstractCriterion):
+    """Tell a datum from a draw: E log σ(f(x) - f(x')), for as many pairs as there are data.
+
+    No bound on a likelihood, but bounded itself. Where the two cannot be told apart, half of its
+    gradient is that of the paper's objective; where they can, there is none, and f has no reason to
+    grow any further. A large net with a sampler that is behind would otherwise grow for ever.
+    """
+
+    @property
+    def needs_density(self) -> bool:
+        return False
+
+    def value(self, at_data: Array, particles: Particle) -> Scalar:
+        return jnp.mean(jax.nn.log_sigmoid(at_data - particles.f))
 
 
 def log_mean_exp(log_w: Array) -> Scalar:

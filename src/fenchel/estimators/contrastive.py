@@ -12,7 +12,7 @@ import jax.numpy as jnp
 from fenchel.dynamics import acceptance
 from fenchel.estimators.estimator import AbstractEstimator, Estimate, Negatives, contrast
 from fenchel.estimators.lag import energy_lag
-from fenchel.estimators.primal_dual import mean_potential
+from fenchel.estimators.regularisers import mean_potential
 from fenchel.samplers import AbstractSampler, Truncated
 from fenchel.shapes import Key, Points, Potential, PyTree
 

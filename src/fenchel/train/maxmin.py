@@ -16,15 +16,14 @@ from fenchel.dynamics import Particle, acceptance, shortened
 from fenchel.errors import InputError
 from fenchel.estimators import (
     AbstractBound,
+    AbstractCriterion,
     FenchelBound,
     WeightedBound,
     anchor,
     effective_sample_size,
     energy_lag,
     gradient_penalty,
-    log_likelihood,
     log_mean_exp,
-    mean_potential,
     weight_lag,
 )
 from fenchel.parameters import definite, learnt, split
@@ -65,7 +64,7 @@ class MaxMin(AbstractLearner):
 
     **Arguments:**
 
-    - `bound`: the estimate of log Z in the potential's step.
+    - `bound`: what f ascends: a likelihood with this estimate of log Z, or another criterion.
     - `dual`: the sampler's objective, with its entropy and momentum coefficients.
     - `gradient`: how the potential's step sees the draws.
     - `potential_optimiser`, `start_optimiser`, `dynamics_optimiser`: Optax's.
@@ -77,7 +76,7 @@ class MaxMin(AbstractLearner):
     - `relief`: what the steps of strained flows are multiplied by.
     """
 
-    bound: AbstractBound = WeightedBound()
+    bound: AbstractCriterion = WeightedBound()
     dual: FenchelBound = FenchelBound()
     gradient: AbstractGradient = Truncated()
     potential_optimiser: optax.GradientTransformation = eqx.field(
@@ -237,12 +236,14 @@ class MaxMin(AbstractLearner):
         """What f ascends, on one draw; and what was seen of it, with the sampler's new memory."""
         particles, memory = self.gradient.draw(sampler, f, batch, memory, key)
         f = paramax.unwrap(f)
-        value = log_likelihood(f, batch, particles, self.bound)
-        penalty = jnp.zeros(())
+        at_data = jax.vmap(f)(batch)
+        total = self.bound.value(at_data, particles)
         if self.gradient_penalty:  # of points that stand still: the sampler does not feel it
             points = jnp.concatenate([batch, lax.stop_gradient(particles.x)])
-            penalty = self.gradient_penalty * gradient_penalty(f, points)
-        return value - penalty, (Seen(particles, mean_potential(f, batch), value), memory)
+            total -= self.gradient_penalty * gradient_penalty(f, points)
+        bound = self.bound if isinstance(self.bound, AbstractBound) else self.dual
+        value = bound.value(at_data, particles)
+        return total, (Seen(particles, jnp.mean(at_data), value), memory)
 
     def lag(self, state: TrainState, at_data: Scalar, particles: Particle) -> Scalar:
         """How far the sampler is behind; `at_data` is the mean of f over the batch."""

@@ -5,10 +5,7 @@ import jax
 import jax.numpy as jnp
 
 from fenchel.errors import InputError
-from fenchel.estimators import (
-    AbstractBound,
-    FenchelBound,
-)
+from fenchel.estimators import AbstractBound, AbstractCriterion, FenchelBound
 from fenchel.parameters import split
 from fenchel.samplers import AbstractSampler
 from fenchel.shapes import Array, Key, PyTree
@@ -21,10 +18,11 @@ class Simultaneous(MaxMin):
 
     The paper's objective is one function of f and of the sampler, which the one ascends and the
     other descends. Where a draw is dear (thirty steps through a large net), another one for each of
-    the two would double the price of an iteration.
+    the two would double the price of an iteration. A criterion of f's own, such as `Pairs`, is
+    ascended on the same draw, by a second pass that ends there.
     """
 
-    bound: AbstractBound = FenchelBound()
+    bound: AbstractCriterion = FenchelBound()
     anchor: float = eqx.field(static=True, default=0.0)
 
     @property
@@ -33,10 +31,10 @@ class Simultaneous(MaxMin):
 
     def check(self, sampler: AbstractSampler) -> None:
         super().check(sampler)
-        if self.bound != self.dual or self.anchor:
+        if self.anchor or (isinstance(self.bound, AbstractBound) and self.bound != self.dual):
             raise InputError(
                 "Learning both at once is for the paper's objective, which is the same for f and "
-                "for its sampler: use the FenchelBound for both, and no anchor."
+                "for its sampler, or for pairs: use the FenchelBound for both, and no anchor."
             )
 
     def step(self, state: TrainState, batches: Array, key: Key) -> tuple[TrainState, Info]:
@@ -48,12 +46,15 @@ class Simultaneous(MaxMin):
         def of_both(f_params: PyTree, sampler_params: PyTree):
             f = eqx.combine(f_params, f_static)
             sampler = eqx.combine(sampler_params, sampler_static)
-            return self.objective(f, sampler, batch, state.sampler_state, key)
+            total, (seen, memory) = self.objective(f, sampler, batch, state.sampler_state, key)
+            return (total, seen.log_likelihood), (seen, memory)
 
-        (total, (seen, memory)), (ascent, descent) = jax.value_and_grad(
-            of_both, argnums=(0, 1), has_aux=True
-        )(f_params, sampler_params)
+        (total, _), pull, (seen, memory) = jax.vjp(of_both, f_params, sampler_params, has_aux=True)
         particles, at_data, value = seen
+        one, zero = jnp.ones_like(total), jnp.zeros_like(total)
+        ascent, descent = pull((one, zero))
+        if self.bound != self.dual:
+            _, descent = pull((zero, one))
         lag = self.lag(state, at_data, particles)
         trust = self.wait.trust(lag, batch.shape[-1])
         f_params, f_memory, f_guard, f_outcome = self.guard.step(

@@ -1,20 +1,10 @@
-"""The one objective: max over f, min over q of E_D[f] - E_q[f - kinetic - log q].
-
-Written once, here. Who ascends and who descends is decided in `train.maxmin`.
-"""
+"""What stands beside the objective: the mean of f, the start's anchor, a penalty on steepness."""
 
 import jax
 import jax.numpy as jnp
 
-from fenchel.dynamics import Particle
-from fenchel.estimators.bounds import AbstractBound
 from fenchel.shapes import Points, Potential, Scalar
 from fenchel.starts import AbstractDensityStart
-
-
-def log_likelihood(f: Potential, data: Points, particles: Particle, bound: AbstractBound) -> Scalar:
-    """The mean log likelihood of the data, with log Z replaced by its bound from the particles."""
-    return mean_potential(f, data) - bound.log_partition(particles)
 
 
 def mean_potential(f: Potential, points: Points) -> Scalar:
