@@ -1,6 +1,6 @@
 """Samplers against the peers' own: Langevin, and HMC with ten leapfrogs, on a double well.
 
-    python -m benchmarks.samplers [--out benchmarks/results] [--name samplers-cpu]
+    python -m benchmarks.samplers [--out benchmarks/results] [--name samplers-cpu] [--seconds 4]
 
 The sizes are those of TorchEBM's benchmark; energy, start and step sizes are the same for all
 (`benchmarks.peer`). Fenchel's are the library's own samplers, an `Embedding` of data points and a
@@ -19,7 +19,6 @@ from typing import Any
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # PyTorch needs memory too
 
-import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -31,7 +30,6 @@ from fenchel.samplers import AbstractSampler, Embedding, FusedLangevin
 from fenchel.shapes import Array
 from fenchel.starts import Empirical
 
-SECONDS = 4.0  # of turns, for each size and sampler
 TURNS = 25  # at most
 
 
@@ -39,6 +37,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", default="samplers-cpu")
     parser.add_argument("--out", type=Path, default=RESULTS)
+    parser.add_argument("--seconds", type=float, default=4.0, help="for each size and sampler")
     arguments = parser.parse_args()
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
     result: dict[str, Any] = {"provenance": provenance(), "rows": []}
@@ -48,7 +47,7 @@ def main() -> None:
             entries = {name: kinds[kind] for name, kinds in everyone.items() if kind in kinds}
             fused = {f"{name}, fused": k["langevin-fused"] for name, k in everyone.items()
                      if kind == "langevin" and "langevin-fused" in k}  # fmt: skip
-            times = in_turns({**entries, **fused})
+            times = in_turns({**entries, **fused}, arguments.seconds)
             size = f"{batch} x {dim} x {steps}"
             result["rows"].append({"sampler": kind, "size": size, "milliseconds": times})
             print(result["rows"][-1], flush=True)
@@ -60,7 +59,7 @@ def double_well(x: Array) -> Array:
     return -WORK.height * jnp.sum((x**2 - WORK.well**2) ** 2)
 
 
-def ours(batch: int, dim: int, steps: int) -> dict[str, Callable[[], None]]:
+def ours(batch: int, dim: int, steps: int) -> dict[str, Callable[[], object]]:
     """A Langevin step of ε moves by ε²/2 ∇f + ε noise: the peers' step is ε²/2."""
     start, key = Empirical(CentredNormal(dim)), jax.random.key(0)
     common: dict[str, Any] = {"steps": steps, "per_step": False, "clip_norm": None}
@@ -75,16 +74,11 @@ def ours(batch: int, dim: int, steps: int) -> dict[str, Callable[[], None]]:
     return {name: _run(sampler, points) for name, sampler in everything.items()}
 
 
-def _run(sampler: AbstractSampler, points: Array) -> Callable[[], None]:
-    @eqx.filter_jit
-    def draw(points: Array, key: Array) -> Array:
-        return sampler.draw(double_well, points, None, key)[0].x
-
-    def once() -> None:
-        moved = jax.block_until_ready(draw(points, jax.random.key(1)))
-        assert bool(jnp.all(jnp.isfinite(moved)))
-
-    return once
+def _run(sampler: AbstractSampler, points: Array) -> Callable[[], object]:
+    draw = jax.jit(lambda points, key: sampler.draw(double_well, points, None, key)[0].x)
+    key = jax.random.key(1)
+    assert bool(jnp.all(jnp.isfinite(draw(points, key))))
+    return lambda: jax.block_until_ready(draw(points, key))
 
 
 def peers(batch: int, dim: int, steps: int, device: str) -> dict[str, dict]:
@@ -101,12 +95,12 @@ def peers(batch: int, dim: int, steps: int, device: str) -> dict[str, dict]:
     return found
 
 
-def in_turns(entries: dict[str, Callable[[], None]]) -> dict[str, float]:
+def in_turns(entries: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """Median milliseconds of each, all taking turns until the time is up."""
     for run in entries.values():
         run()  # compiled, and warm
     times: dict[str, list[float]] = {name: [] for name in entries}
-    ends = time.perf_counter() + SECONDS * len(entries)
+    ends = time.perf_counter() + seconds * len(entries)
     turn = 0
     while turn < 3 or (turn < TURNS and time.perf_counter() < ends):
         for name, run in entries.items():
