@@ -64,10 +64,29 @@ _COMPLETION: dict[str, Any] = {
     "training": {"steps": 60_000, "noise": 0.03},
 }
 
+# What a spectral norm and the plain objective leave flat, pairs and a penalty on the slope do not:
+# f is steep enough for the dynamics to move pictures, and still does not run away.
+_PAIRS: dict[str, Any] = {
+    "potential": {"norm": "none"},
+    "dynamics": {"step_size": 0.02, "clip_value": 1.0},
+    "training": {
+        "bound": "pairs",
+        "gradient_penalty": 0.02,
+        "potential_rate": 2e-4,
+        "start_rate": 2e-4,
+        "dynamics_rate": 3e-4,
+        "averaging": 0.02,
+    },
+}
+
 _RESIDUAL: dict[str, Any] = {
     "potential": {"kind": "residual-conv", "width": 128},
     "start": {"kind": "residual-picture", "width": 256, "latent": 128},
+    "dynamics": {"steps": 10, "step_size": 0.03},
+    "training": {"gradient_penalty": 0.01},
 }
+
+_COLOURED: dict[str, Any] = {"pictures": {"flips": True}}
 
 
 def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
@@ -82,8 +101,9 @@ def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
 _SETTINGS: dict[str, dict[str, Any]] = {
     "mnist": _merged(_PICTURES, {"training": {"steps": 60_000}}),
     "mnist-completion": _merged(_PICTURES, _COMPLETION),
-    "cifar10": _merged(_PICTURES, {"pictures": {"flips": True}}),
-    "cifar10-residual": _merged(_PICTURES, _RESIDUAL, {"pictures": {"flips": True}}),
+    "cifar10": _merged(_PICTURES, _PAIRS, _COLOURED),
+    "cifar10-paper": _merged(_PICTURES, _COLOURED),
+    "cifar10-residual": _merged(_PICTURES, _PAIRS, _RESIDUAL, _COLOURED),
 }
 
 
