@@ -65,7 +65,8 @@ _COMPLETION: dict[str, Any] = {
 }
 
 # What a spectral norm and the plain objective leave flat, pairs and a penalty on the slope do not:
-# f is steep enough for the dynamics to move pictures, and still does not run away.
+# f is steep enough for the dynamics to move pictures, and still does not run away. Step sizes learn
+# slowly, or else they grow as f flattens, and f flattens as they grow.
 _PAIRS: dict[str, Any] = {
     "potential": {"norm": "none"},
     "dynamics": {"step_size": 0.02, "clip_value": 1.0},
@@ -74,7 +75,7 @@ _PAIRS: dict[str, Any] = {
         "gradient_penalty": 0.02,
         "potential_rate": 2e-4,
         "start_rate": 2e-4,
-        "dynamics_rate": 3e-4,
+        "dynamics_rate": 1e-5,
         "averaging": 0.02,
     },
 }
@@ -84,6 +85,11 @@ _RESIDUAL: dict[str, Any] = {
     "start": {"kind": "residual-picture", "width": 256, "latent": 128},
     "dynamics": {"steps": 10, "step_size": 0.03},
     "training": {"gradient_penalty": 0.01},
+}
+
+_DIGITS: dict[str, Any] = {
+    "dynamics": {"step_size": 0.05},
+    "training": {"steps": 60_000, "gradient_penalty": 0.5},
 }
 
 _COLOURED: dict[str, Any] = {"pictures": {"flips": True}}
@@ -99,8 +105,10 @@ def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
 
 
 _SETTINGS: dict[str, dict[str, Any]] = {
-    "mnist": _merged(_PICTURES, {"training": {"steps": 60_000}}),
-    "mnist-completion": _merged(_PICTURES, _COMPLETION),
+    "mnist": _merged(_PICTURES, _PAIRS, _DIGITS),
+    "mnist-paper": _merged(_PICTURES, {"training": {"steps": 60_000}}),
+    "mnist-completion": _merged(_PICTURES, _COMPLETION, _PAIRS, _DIGITS),
+    "mnist-completion-paper": _merged(_PICTURES, _COMPLETION),
     "cifar10": _merged(_PICTURES, _PAIRS, _COLOURED),
     "cifar10-paper": _merged(_PICTURES, _COLOURED),
     "cifar10-residual": _merged(_PICTURES, _PAIRS, _RESIDUAL, _COLOURED),

@@ -21,7 +21,8 @@ from fenchel.samplers.counter_noise import normal
 from fenchel.samplers.embedding import AbstractSampler
 from fenchel.shapes import Array, Key, Points, Potential
 
-NUMBERS = 2_048  # of a block, at most
+NUMBERS = 256  # of a block, two for each thread; more only where one point has more
+LONGEST = 2_048  # numbers of a point that a block can hold
 WARPS = 4
 
 
@@ -105,7 +106,7 @@ def _fits(f: Potential, points: Points) -> bool:
     """Whether a kernel can hold f and a point."""
     dim = points.shape[1]
     plain = not jax.make_jaxpr(f)(jnp.zeros(dim, points.dtype)).consts
-    return plain and dim == _power_of_two_above(dim) and dim <= NUMBERS
+    return plain and dim == _power_of_two_above(dim) and dim <= LONGEST
 
 
 def _power_of_two_above(number: int) -> int:
