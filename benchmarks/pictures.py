@@ -8,13 +8,15 @@
 RUN/pieces.json: iterations and seconds of training so far, FID of the samples and of the start
 alone (no dynamics) against all training pictures, IS-slim and its ratio to that of real pictures,
 how far the dynamics move a pixel, the run's health. FOLDER has fid_2015_fp16.npz and
-slim_v3_uint8.npz. `table` puts the rows of several runs side by side.
+slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with a grid of each one's
+last samples.
 
 What the reference needs is computed once and kept beside the run, in reference.npz.
 """
 
 import argparse
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -151,6 +153,8 @@ def table(arguments: argparse.Namespace) -> None:
         for run in arguments.runs
     }
     write(arguments.name, {"runs": runs}, as_markdown(runs), arguments.out)
+    for run in arguments.runs:
+        shutil.copyfile(run / "scored.png", arguments.out / f"{arguments.name}-{run.name}.png")
     print(as_markdown(runs))
 
 

@@ -5,6 +5,7 @@ import pytest
 
 from fenchel.bench import truth as module
 from fenchel.bench.folder import BenchFolder
+from fenchel.bench.scores import mean_value
 from fenchel.bench.truth import Truth, truths
 from fenchel.data import TOYS
 from fenchel.evaluate import mmd_squared
@@ -46,6 +47,14 @@ def test_the_truth_itself_is_within_range(rings):
     z = np.array([rings.nulls[200].z(value) for value in values])
     assert abs(z.mean()) < 0.6
     assert 0.6 < z.std() < 1.5
+
+
+def test_a_model_is_judged_by_the_mean_of_its_blocks():
+    rng = np.random.default_rng(1)
+    x, y = rng.normal(size=(70, 2)), rng.normal(size=(70, 2))
+    blocks = [mmd_squared(x[i : i + 30], y[i : i + 30], 0.5) for i in (0, 30)]  # and ten are left
+    assert mean_value(x, y, 30, 0.5) == pytest.approx(np.mean(blocks), abs=1e-6)
+    assert mean_value(x, y, 70, 0.5) == pytest.approx(mmd_squared(x, y, 0.5), abs=1e-6)
 
 
 def test_the_best_of_many_looks_flatters_even_the_truth(rings):

@@ -17,8 +17,9 @@ INTRODUCTION = """\
 MMD is the unbiased squared one, times 1e3, with the paper's kernel. A perfect sampler's is negative
 half of the time, with a spread of about 0.7 at n = 1,000; the smallest of a hundred, which is what
 the paper prints, is then about -1. The z-score compares the last model's MMD on fresh points with
-truth against truth: below 2 the samples cannot be told from the data, and a perfect sampler is
-above 2 about once in 20. Log likelihoods are of fresh data, in nats in the data's units; those of
+truth against truth, as the mean over as many blocks of n points as 10,000 give: below 2 the samples
+of a block cannot be told from the data; a perfect sampler's single block is above 2 about once in
+20. Log likelihoods are of fresh data, in nats in the data's units; those of
 models without a base measure are taken within a window around the data. Everything is the median
 over seeds, with a dash where one of them has no finite value."""
 
