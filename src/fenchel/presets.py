@@ -71,11 +71,13 @@ _PAIRS: dict[str, Any] = {
     "potential": {"norm": "none"},
     "dynamics": {"step_size": 0.02, "clip_value": 1.0},
     "training": {
+        "steps": 100_000,
         "bound": "pairs",
         "gradient_penalty": 0.02,
         "potential_rate": 2e-4,
         "start_rate": 2e-4,
         "dynamics_rate": 1e-5,
+        "final_rate": 0.1,
         "averaging": 0.02,
     },
 }
@@ -89,7 +91,7 @@ _RESIDUAL: dict[str, Any] = {
 
 _DIGITS: dict[str, Any] = {
     "dynamics": {"step_size": 0.05},
-    "training": {"steps": 60_000, "gradient_penalty": 0.5},
+    "training": {"steps": 20_000, "gradient_penalty": 0.5},
 }
 
 _COLOURED: dict[str, Any] = {"pictures": {"flips": True}}
