@@ -41,7 +41,7 @@ def _heading(result: dict[str, Any]) -> list[str]:
         f"Python {about['python']}, {versions(about)}. Made by `python -m benchmarks.images` in "
         f"{result['seconds']:.0f} s; load before it {result['load_before']:.1f}.{busy}{size}",
         "",
-        "The `cifar10` preset on random pictures with flips, "
+        "The `cifar10-paper` preset on random pictures with flips, "
         f"{settings['dynamics']['steps']} damped steps, {settings['potential']['precision']}. "
         f"Medians of {result['rounds']} rounds, taken in turns in one process after compilation "
         "and warm-up; programs were compiled side by side. The twins do the same work in PyTorch "

@@ -5,7 +5,7 @@
                                 [--out benchmarks/results] [--name images-gpu] [--tiny]
     python -m benchmarks.images --check
 
-Milliseconds an iteration of the `cifar10` preset on random pictures, with the detached score and
+Milliseconds an iteration of the `cifar10-paper` preset on random pictures, with the detached score and
 with back-propagation through time, for Fenchel and for the same work in PyTorch (`torch_pictures`),
 in one process and in turns, so that a machine that slows down slows down everyone. Where all of
 them do not fit on the device together, one after the other. What runs out of memory is recorded as
@@ -178,7 +178,7 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
 
 def _config(batch: int, gradient: str, tiny: bool) -> Config:
     sizes = TINY if tiny else {"pictures__shape": SHAPE}
-    config = preset("cifar10").with_values(**sizes)
+    config = preset("cifar10-paper").with_values(**sizes)
     return config.with_values(training__batch=batch, training__gradient=gradient)
 
 

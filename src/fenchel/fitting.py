@@ -95,8 +95,7 @@ def fit(
     - `domain`: (low, high), where the data of every column can be; one end may be infinite.
     - `coordinates`: `"data"` for a potential that sees the data in their own units, which its
       parameters then have, instead of standardised.
-    - `preset`: settings for pictures: `"mnist"`, `"mnist-completion"`, `"cifar10"` or
-      `"cifar10-residual"`.
+    - `preset`: settings for pictures by their name in `fenchel.presets`, such as `"mnist"`.
     - `config`: every other choice; what is given beside it takes precedence.
     - `minutes`: stop after so many, as if all steps were done; `resume` goes on from there.
     - `out`: a folder for the run: configuration, metrics, checkpoints and the model.
