@@ -1,6 +1,8 @@
 """Every method by its name: fitted in one call, saved, loaded, drawn from, and refused."""
 
 import json
+from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from fenchel.cli import main
 from fenchel.config import Config
 from fenchel.methods import METHODS
 
-pytestmark = pytest.mark.usefixtures("few_draws")
+pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
 TINY = Config().with_values(
     potential__width=8,
@@ -31,6 +33,17 @@ PLANE = RNG.normal(size=(300, 2)) * [2.0, 0.5] + [5.0, -1.0]
 SPINS = np.where(RNG.uniform(size=(300, 4)) < [0.3, 0.5, 0.6, 0.8], 1, 0)
 
 
+@cache
+def fit_of_plane(name):
+    """Fitted once, for all tests that only look at it."""
+    return fx.fit(PLANE, name, config=TINY, progress=False)
+
+
+@cache
+def fit_of_spins(name):
+    return fx.fit(SPINS, name, potential="ising", config=TINY, progress=False)
+
+
 def check(fit, data, folder):
     """A fitted model scores and draws, and comes back from disk as it was."""
     drawn = fit.sample(20)
@@ -49,7 +62,7 @@ CONTINUOUS = [name for name in METHODS if name not in ("ade", "composite-likelih
 
 @pytest.mark.parametrize("name", CONTINUOUS)
 def test_continuous(name, tmp_path):
-    fit = fx.fit(PLANE, name, config=TINY, progress=False)
+    fit = fit_of_plane(name)
     assert fit.has_log_partition  # in the plane by quadrature, if by nothing else
     check(fit, PLANE, tmp_path / "model")
 
@@ -68,7 +81,7 @@ DISCRETE = [name for name, method in METHODS.items() if method.discrete]
 
 @pytest.mark.parametrize("name", DISCRETE)
 def test_discrete(name, tmp_path):
-    fit = fx.fit(SPINS, name, potential="ising", config=TINY, progress=False)
+    fit = fit_of_spins(name)
     assert set(np.unique(fit.sample(50))) == {0, 1}  # in the data's own values
     states = np.array(np.meshgrid(*[[0, 1]] * 4)).reshape(4, -1).T
     assert np.exp(fit.log_density(states)).sum() == pytest.approx(1.0, rel=1e-5)
@@ -93,7 +106,7 @@ def test_discrete_data_choose_their_model():
 
 def test_what_does_not_fall_off_has_no_integral():
     flat = fx.potentials.Linear(lambda x: 1e-3 * x[0], 2)
-    fit = fx.fit(PLANE, "score-matching", potential=flat, config=TINY, progress=False)
+    fit = replace(fit_of_plane("score-matching"), f=flat)
     with pytest.raises(fx.InputError, match="does not fall off"):
         fit.log_density(PLANE)
 
@@ -101,7 +114,7 @@ def test_what_does_not_fall_off_has_no_integral():
 def test_an_estimator_of_ones_own():
     own = fx.estimators.ScoreMatching()
     fit = fx.fit(PLANE, own, config=TINY, progress=False)
-    named = fx.fit(PLANE, "score-matching", config=TINY, progress=False)
+    named = fit_of_plane("score-matching")
     np.testing.assert_array_equal(fit.potential(PLANE), named.potential(PLANE))
     assert fit.config.method == "custom"
 
@@ -131,21 +144,21 @@ def test_a_half_line(tmp_path):
 
 def test_noise_contrast_as_an_object_learns_its_constant(tmp_path):
     own = fx.estimators.NoiseContrastive(ratio=2)
-    fit = fx.fit(PLANE, own, potential="gaussian", config=TINY, progress=False)
+    fit = fx.fit(PLANE, own, config=TINY, progress=False)
     assert fit.f.log_normaliser != 0
     fit.save(tmp_path / "model")
     np.testing.assert_array_equal(fx.load(tmp_path / "model").sample(5), fit.sample(5))
 
 
 def test_values_that_are_no_states():
-    fit = fx.fit(SPINS, "pseudo-likelihood", potential="ising", config=TINY, progress=False)
+    fit = fit_of_spins("pseudo-likelihood")
     with pytest.raises(fx.InputError, match="none of this model's states"):
         fit.log_density(SPINS + 0.5)
 
 
 def test_a_flow_as_noise():
     config = TINY.with_values(estimator__noise="flow")
-    fit = fx.fit(PLANE[:64], "nce", config=config, progress=False)
+    fit = fx.fit(PLANE, "nce", config=config, progress=False)
     assert np.isfinite(fit.log_density(PLANE)).all()
 
 
@@ -254,7 +267,9 @@ def test_a_classical_run_from_the_command_line(monkeypatch, tmp_path, capsys):
     np.savetxt(tmp_path / "spins.csv", SPINS, delimiter=",", header="a,b,c,d", comments="")
     run = tmp_path / "run"
     settings = tmp_path / "settings.toml"
-    settings.write_text("[training]\nbatch = 16\nsteps = 4\nblock = 2\n[estimator]\nk = 2\n")
+    settings.write_text(
+        "[training]\nbatch = 16\nsteps = 4\nblock = 4\n[estimator]\nk = 2\nchains = 32\n"
+    )
     fit = ["fit", tmp_path / "spins.csv", "--out", run, "--json"]
     options = ["--config", settings, "--method", "pcd", "--potential", "ising"]
     assert call(monkeypatch, *fit, *options) == 0
