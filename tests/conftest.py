@@ -96,6 +96,25 @@ def compiled_once(tmp_path_factory):
     compilation_cache.reset_cache()
 
 
+@pytest.fixture(scope="module")
+def built_once():
+    """Fits with the same settings have one learner, since what is built anew is traced anew.
+
+    Not for estimators of one's own, which the settings do not tell apart.
+    """
+    from fenchel import fitting
+
+    make, learners = fitting.build, {}
+
+    def build(config, dim, **own):
+        parts = make(config, dim, **own)
+        return parts._replace(learner=learners.setdefault((config, dim), parts.learner))
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fitting, "build", build)
+        yield
+
+
 @pytest.fixture
 def call(monkeypatch, capsys):
     """The exit code of `fenchel ARGUMENTS`, and what it said where."""

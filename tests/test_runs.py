@@ -10,6 +10,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import jax
@@ -33,7 +34,7 @@ TINY = Config(
 X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0] + [5.0, 0.0]
 
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
+pytestmark = pytest.mark.usefixtures("compiled_once", "built_once")
 
 
 class StopAt:
@@ -74,12 +75,17 @@ def rows(folder: Path) -> list[dict]:
     return [{k: v for k, v in json.loads(li).items() if "per_second" not in k} for li in lines]
 
 
+@cache
+def blank(config=TINY):
+    """A state before any training, to read others into."""
+    parts = build(config, 2)
+    return parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
+
+
 def newest(folder: Path, config=TINY) -> dict[str, np.ndarray]:
     """The arrays of the newest checkpoint."""
-    parts = build(config, 2)
-    like = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     at = checkpoint.latest(folder / "checkpoints")
-    return to_table(checkpoint.restore(folder / "checkpoints", at, like))
+    return to_table(checkpoint.restore(folder / "checkpoints", at, blank(config)))
 
 
 def assert_equal_runs(one: Path, two: Path, config=TINY) -> None:
@@ -164,9 +170,7 @@ def test_a_resumed_run_is_the_run_that_was_never_stopped(whole, stopped):
 def test_a_resumed_run_is_not_just_the_same_whatever_happens(whole, stopped):
     """Negative control: one number changed in the checkpoint, and the runs are not equal."""
     folder = stopped / "checkpoints"
-    parts = build(TINY, 2)
-    like = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
-    state = checkpoint.restore(folder, 4, like)
+    state = checkpoint.restore(folder, 4, blank())
     guard = state.potential_guard
     checkpoint.save(folder, state._replace(potential_guard=guard._replace(rate=guard.rate / 2)))
     fit(stopped, resume=True)
@@ -270,9 +274,7 @@ def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path):
 
 def test_an_empty_folder_will_do(tmp_path):
     folder = RunFolder(tmp_path)
-    parts = build(TINY, 2)
-    state = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
-    folder.begin(TINY, fx.data.load_samples(X), state)
+    folder.begin(TINY, fx.data.load_samples(X), blank())
     assert checkpoint.latest(folder.checkpoints) == 0
     assert folder.read_metrics() == []
 
@@ -358,8 +360,7 @@ def test_a_damaged_checkpoint_is_reported_and_the_one_before_it_will_do(whole, s
 
 
 def test_a_checkpoint_of_another_model(stopped):
-    parts = build(TINY, 2)
-    state = parts.learner.init(*parts[:2], np.zeros((1, 2), np.float32), jax.random.key(0))
     shutil.rmtree(stopped / "checkpoints")
-    checkpoint.save(stopped / "checkpoints", state._replace(potential=state.averages))
+    other = blank()._replace(potential=blank().averages)
+    checkpoint.save(stopped / "checkpoints", other)
     assert "saved from another model" in refused(stopped, resume=True)
