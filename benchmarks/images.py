@@ -5,13 +5,13 @@
                                 [--out benchmarks/results] [--name images-gpu] [--tiny]
     python -m benchmarks.images --check
 
-Milliseconds an iteration of the `cifar10-paper` preset on random pictures, with the detached score and
-with back-propagation through time, for Fenchel and for the same work in PyTorch (`torch_pictures`),
-in one process and in turns, so that a machine that slows down slows down everyone. Where all of
-them do not fit on the device together, one after the other. What runs out of memory is recorded as
-such, and Fenchel then tries again with rematerialisation. Beside it the least time that the
-operations themselves take (`image_roofline`). Results are written after every batch size and
-gradient.
+Milliseconds an iteration of the `cifar10-paper` preset on random pictures, with the detached score
+and with back-propagation through time, for Fenchel and for the same work in PyTorch
+(`torch_pictures`), in one process and in turns, so that a machine that slows down slows down
+everyone. Where all of them do not fit on the device together, one after the other. What runs out of
+memory is recorded as such, and Fenchel then tries again with rematerialisation. Beside it the least
+time that the operations themselves take (`image_roofline`). Results are written after every batch
+size and gradient.
 
 `--check` holds the PyTorch twin to Fenchel's values and gradients, in float32 on tiny nets.
 """

@@ -1,4 +1,4 @@
-"""An iteration of the `cifar10-paper` preset in plain PyTorch: what one would write without Fenchel.
+"""An iteration of the preset `cifar10-paper` in plain PyTorch, as one would write it alone.
 
 One iteration is a draw (a deconvolutional generator with batch norm, then damped steps along f's
 clipped score), the paper's objective on it and on a batch of data, one pass back through both, Adam

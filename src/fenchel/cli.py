@@ -29,6 +29,14 @@ err = Console(stderr=True)
 Data = Annotated[str, typer.Argument(help="A toy's name, or a .npy, .npz, .csv, .parquet file.")]
 Run = Annotated[Path, typer.Argument(help="The folder that `fenchel fit --out` made.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")]
+Networks = Annotated[
+    Path | None,
+    typer.Option(help="For pictures: a folder with networks' weights, fid*.npz and slim*.npz."),
+]
+Counts = Annotated[
+    str | None,
+    typer.Option("--n", help="For pictures: how many samples, or several: 10000,50000."),
+]
 
 
 def main() -> None:
@@ -288,13 +296,16 @@ def report(
     out_file: Annotated[
         Path | None, typer.Option("--out", help="The file; report.html in the run by default.")
     ] = None,
+    networks: Networks = None,
+    n: Counts = None,
     as_json: Json = False,
 ) -> None:
     """Write a run as one HTML page, which any browser shows without a network."""
     from fenchel.report.writing import write_report
 
+    counts = None if n is None else _counts(n)
     with _spoken() as say:
-        path = write_report(run, data, out_file, say)
+        path = write_report(run, data, out_file, say, networks=networks, counts=counts)
     if as_json:
         _print_json({"report": str(path), "bytes": path.stat().st_size})
         return
@@ -314,14 +325,8 @@ def evaluate(
     images: Annotated[
         bool, typer.Option("--images", help="The run is one of pictures; refuse any other.")
     ] = False,
-    networks: Annotated[
-        Path | None,
-        typer.Option(help="For pictures: a folder with networks' weights, fid*.npz and slim*.npz."),
-    ] = None,
-    n: Annotated[
-        str | None,
-        typer.Option("--n", help="For pictures: how many samples, or several: 10000,50000."),
-    ] = None,
+    networks: Networks = None,
+    n: Counts = None,
     as_json: Json = False,
 ) -> None:
     """How good a fit is: training, log Z, likelihood, samples and sampler, with verdicts.

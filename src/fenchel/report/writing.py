@@ -1,5 +1,6 @@
 """From a run's folder to its report in a file."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from fenchel.errors import InputError
@@ -8,7 +9,10 @@ from fenchel.report.evaluation import evaluate
 from fenchel.report.findings import Say, silent
 from fenchel.report.opened import open_run
 from fenchel.report.page import html_report
-from fenchel.report.pictures.opened import holds_pictures
+from fenchel.report.pictures.album import picture_report
+from fenchel.report.pictures.evaluation import evaluate_pictures
+from fenchel.report.pictures.networks import load_networks
+from fenchel.report.pictures.opened import holds_pictures, open_picture_run
 from fenchel.runs import RunFolder
 
 NAME = "report.html"
@@ -19,6 +23,9 @@ def write_report(
     data: str | None = None,
     out: str | Path | None = None,
     say: Say = silent,
+    *,
+    networks: str | Path | None = None,
+    counts: Sequence[int] | None = None,
 ) -> Path:
     """Write the report of a run, and say where.
 
@@ -28,17 +35,25 @@ def write_report(
     - `data`: the data of the fit, a file or a toy's name; a toy need not be given again.
     - `out`: the file; by default report.html in the run's folder.
     - `say`: is told what is being computed.
+    - `networks`, `counts`: for pictures, a folder with the networks that judge them, and the
+      numbers of samples to judge by.
     """
     path = RunFolder(Path(run)).path / NAME if out is None else Path(out)
     refuse_unwritable(path)
     if holds_pictures(run):
-        raise InputError(
-            f"{run} is a model of pictures, which the page does not show: use fenchel evaluate, "
-            "which writes its figures into the run."
-        )
+        text = _of_pictures(run, data, networks, counts, say)
+    elif networks is not None or counts is not None:
+        raise InputError(f"{run} was fitted to a table: report it without --networks and --n.")
+    else:
+        text = _of_table(run, data, say)
+    replace_text(path, text)
+    return path
+
+
+def _of_table(run: str | Path, data: str | None, say: Say) -> str:
     opened = open_run(run, data, "report")
     evaluation = evaluate(opened.fit, opened.judges, opened.rows, opened.whose, say)
-    text = html_report(
+    return html_report(
         opened.fit,
         opened.samples,
         opened.record,
@@ -46,5 +61,16 @@ def write_report(
         evaluation,
         source=opened.source,
     )
-    replace_text(path, text)
-    return path
+
+
+def _of_pictures(
+    run: str | Path,
+    data: str | None,
+    networks: str | Path | None,
+    counts: Sequence[int] | None,
+    say: Say,
+) -> str:
+    opened = open_picture_run(run, data, "report")
+    eyes = None if networks is None else load_networks(networks)
+    evaluation = evaluate_pictures(opened, eyes, counts, say)
+    return picture_report(opened, opened.folder.read_record(), evaluation, str(data))

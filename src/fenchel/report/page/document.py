@@ -9,11 +9,12 @@ from typing import Any
 from fenchel.data import Samples
 from fenchel.report import style
 from fenchel.report.lines import Evaluation
+from fenchel.report.page.axes import MINUS
 from fenchel.report.page.clouds import clouds_section
 from fenchel.report.page.commands import commands_section
 from fenchel.report.page.draws import draw
 from fenchel.report.page.energies import energies_section
-from fenchel.report.page.head import head
+from fenchel.report.page.head import head, method
 from fenchel.report.page.markup import Markup, joined, json_for_script, tag
 from fenchel.report.page.plane import density_map, plane_axes
 from fenchel.report.page.settings import settings_section
@@ -23,6 +24,15 @@ from fenchel.report.page.verdicts import verdicts_section
 from fenchel.result import Fit
 from fenchel.version import __version__
 
+PARTS = {
+    "verdicts": "Verdicts",
+    "fit": "Data and model",
+    "trajectories": "Trajectories",
+    "energies": "Energies",
+    "training": "Training",
+    "settings": "Settings",
+    "reproduce": "Reproduce",
+}
 COLOURS = ("DATA", "SAMPLES", "THIRD", "ALARM", "INK")
 
 
@@ -55,14 +65,31 @@ def html_report(
         moving.section,
         energies_section(fit, draws),
         training_section(rows),
-        settings_section(record, samples),
+        settings_section(record, record["data"] == samples.fingerprint()),
         commands_section(record, source or samples.name),
     ]
     numbers = {"map": plane.numbers() if plane else None, "trajectories": moving.numbers}
-    return _page(fit.name, head(fit, samples, rows, evaluation), joined(body), numbers)
+    top = head(fit.name, PARTS, facts(fit, samples, rows), evaluation)
+    return page(fit.name, top, joined(body), numbers)
 
 
-def _page(name: str, top: Markup, body: Markup, numbers: dict[str, Any]) -> str:
+def facts(fit: Fit, samples: Samples, rows: list[dict[str, Any]]) -> dict[str, str]:
+    """The numbers that one looks for first."""
+    columns = "1 column" if fit.dim == 1 else f"{fit.dim} columns"
+    numbers = {"Data": f"{len(samples.x):,} × {columns}", "Method": method(fit)}
+    if rows:
+        numbers["Iterations"] = f"{rows[-1].get('iteration', len(rows)):,}"
+    if fit.has_log_partition:
+        z = fit.log_partition()
+        error = f" ± {z.standard_error:.1g}" if z.standard_error else ""
+        numbers["log Z"] = f"{z.estimate:.3f}{error}".replace("-", MINUS)
+        if fit.sampler.exact:
+            numbers["Effective sample size"] = f"{z.ess:.1%}"
+    return numbers
+
+
+def page(name: str, top: Markup, body: Markup, numbers: dict[str, Any]) -> str:
+    """The file; `numbers` are what its script moves things by."""
     sheet = Template(_file("page.css")).substitute(_colours())
     script = _file("page.js")
     return Template(_file("page.html")).substitute(

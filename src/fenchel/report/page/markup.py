@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from html import escape
 from typing import Any
 
-VOID = frozenset({"input", "meta", "link", "br"})
+VOID = frozenset({"input", "meta", "link", "br", "img"})
 
 
 class Markup(str):

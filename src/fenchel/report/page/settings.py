@@ -3,14 +3,14 @@
 from typing import Any
 
 from fenchel.config import Config
-from fenchel.data import Samples
 from fenchel.report.page.elements import section, table
 from fenchel.report.page.markup import Markup, tag
 
 Settings = dict[str, Any]  # by full names, such as training.steps
 
 
-def settings_section(record: dict[str, Any], samples: Samples) -> Markup:
+def settings_section(record: dict[str, Any], same: bool) -> Markup:
+    """`same` says whether the report is about the data of the fit."""
     settings, defaults = flat(record["config"]), flat(Config().to_dict())
     changed = {name: value for name, value in settings.items() if value != defaults.get(name)}
     lead = "What this run depended on: its settings, its data and its versions."
@@ -18,7 +18,7 @@ def settings_section(record: dict[str, Any], samples: Samples) -> Markup:
         "settings",
         "Settings and data",
         lead,
-        tag("div", _changed(changed, defaults), _data(record, samples), class_="pair"),
+        tag("div", _changed(changed, defaults), _data(record, same), class_="pair"),
         _all(record["config"], changed),
     )
 
@@ -50,22 +50,22 @@ def _changed(changed: Settings, defaults: Settings) -> Markup:
     return tag("div", heading, table(("setting", "here", "default"), rows, "facts"))
 
 
-def _data(record: dict[str, Any], samples: Samples) -> Markup:
-    data = record["data"]
-    same = data == samples.fingerprint()
-    columns = data.get("columns", [])
+def _data(record: dict[str, Any], same: bool) -> Markup:
+    data = record["data"].items()
     rows = [
-        ("name", data.get("name", "")),
-        ("rows", f"{data.get('rows', 0):,}"),
-        ("columns", f"{len(columns)}: {in_words(columns)}"),
-        ("sum", data.get("sum", "")),
-        ("sum of squares", data.get("sum_of_squares", "")),
+        *((name.replace("_", " "), _fact(name, value)) for name, value in data),
         ("shown in this report", "the same data" if same else "other data than the fit's"),
         ("Fenchel", record.get("version", "")),
         ("Python", record.get("python", "")),
     ]
     heading = tag("h3", "Data and versions")
     return tag("div", heading, table(("what", "value"), rows, "facts"))
+
+
+def _fact(name: str, value: Any) -> str:
+    if name == "columns":
+        return f"{len(value)}: {in_words(value)}"
+    return f"{value:,}" if isinstance(value, int) else in_words(value)
 
 
 def _all(config: dict[str, Any], changed: Settings) -> Markup:

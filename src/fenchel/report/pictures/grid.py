@@ -50,7 +50,14 @@ def save_picture(picture: Picture, path: str | Path, zoom: int = ZOOM) -> None:
     """Write one picture (h, w, c) as a PNG file, each of its pixels as a square of `zoom`."""
     refuse_unwritable(Path(path))
     with written_whole(Path(path)) as partial:
-        _image(_enlarged(picture, zoom)).save(partial, format="PNG", optimize=True)
+        partial.write_bytes(picture_bytes(picture, zoom))
+
+
+def picture_bytes(picture: Picture, zoom: int = ZOOM) -> bytes:
+    """The same as the bytes of that file."""
+    file = io.BytesIO()
+    _image(_enlarged(picture, zoom)).save(file, format="PNG", optimize=True)
+    return file.getvalue()
 
 
 def save_animation(

@@ -34,8 +34,11 @@ def holds_pictures(run: str | Path) -> bool:
     return is_of_pictures(Config.from_dict(RunFolder(Path(run)).read_record()["config"]))
 
 
-def open_picture_run(run: str | Path, data: str | None) -> PictureRun:
-    """Read a run and its pictures, the parts `train` and `test` of `data`."""
+def open_picture_run(run: str | Path, data: str | None, command: str = "evaluate") -> PictureRun:
+    """Read a run and its pictures, the parts `train` and `test` of `data`.
+
+    `command` is what the user called.
+    """
     folder = RunFolder(Path(run))
     record = folder.read_record()
     config = Config.from_dict(record["config"])
@@ -47,7 +50,7 @@ def open_picture_run(run: str | Path, data: str | None) -> PictureRun:
     if data is None:
         raise InputError(
             f"{run} was fitted to pictures, which are not kept in it: give them, as in fenchel "
-            f"evaluate {run} DATA."
+            f"{command} {run} DATA."
         )
     shape = picture_shape(config)
     train = load_pictures(data)
