@@ -47,6 +47,7 @@ TRUTH = jnp.array([1.0, -0.5])
 ROWS, REPLICATIONS = 1_000, 400
 WHOLE = Quadrature(60)
 compiled_moments = eqx.filter_jit(moments)
+compiled_information = eqx.filter_jit(information)
 
 
 def powers(x):
@@ -70,7 +71,7 @@ def nodes_of(f, measure, dim: int) -> Nodes:
     return measure.nodes(f, jnp.zeros(dim), jnp.arange(dim))
 
 
-def newton(estimator, f, data, memory, key, steps: int = 8):
+def newton(estimator, f, data, memory, key, steps: int):
     """Where the loss is least, with its random numbers drawn once."""
     start, rebuild = flat(f)
 
@@ -83,15 +84,18 @@ def newton(estimator, f, data, memory, key, steps: int = 8):
     return lax.fori_loop(0, steps, step, start)
 
 
-def replicated(estimator, f, repeats: int = 1, count: int = REPLICATIONS, rows: int = ROWS):
-    """(estimates, moments), one a data set."""
+def replicated(estimator, f, steps: int, repeats: int = 1, count=REPLICATIONS, rows=ROWS):
+    """(estimates, moments), one a data set.
+
+    From the truth, a loss that is quadratic in the weights takes one step, the others a few.
+    """
     _, rebuild = flat(f)
 
     def one(key):
         data_key, memory_key, own_key, moments_key = jax.random.split(key, 4)
         data = quartic_rows(rows, data_key)
         memory = estimator.init(data, memory_key)
-        w = newton(estimator, f, data, memory, own_key)
+        w = newton(estimator, f, data, memory, own_key, steps)
         return w, moments(estimator, rebuild(w), data, memory, moments_key, repeats=repeats)
 
     keys = jax.random.split(jax.random.key(5), count)
@@ -114,7 +118,7 @@ def assert_covers(covered: np.ndarray) -> None:
 def test_information_of_a_gaussian_is_the_closed_form():
     """In its mean and the logarithm of its precision λ: λ, and 1/2."""
     f = DiagonalGaussian(jnp.array([0.3]), jnp.array([0.7]))
-    found = information(f, nodes_of(f, WHOLE, 1))
+    found = compiled_information(f, nodes_of(f, WHOLE, 1))
     np.testing.assert_allclose(found, np.diag([np.exp(0.7), 0.5]), atol=1e-6)
 
 
@@ -128,7 +132,7 @@ def test_information_of_an_ising_model_is_the_sum_over_its_states():
     statistics = np.concatenate([pairs, states], axis=1)
     chances = np.exp(statistics @ np.concatenate(numbers))
     exact = np.cov(statistics.T, aweights=chances / chances.sum(), ddof=0)
-    found = information(model, nodes_of(model, Counting(), 4))
+    found = compiled_information(model, nodes_of(model, Counting(), 4))
     np.testing.assert_allclose(found, exact, atol=1e-10)
 
 
@@ -141,28 +145,39 @@ def wide_draws(count: int) -> Nodes:
 def test_weighted_draws_agree_with_quadrature():
     """Within 5 of their own standard errors, taken from 20 parts. Unweighted ones do not."""
     f = quartic()
-    exact = np.asarray(information(f, nodes_of(f, WHOLE, 1)))
-    nodes = wide_draws(200_000)
-    parts = jax.tree.map(lambda a: a.reshape(20, 10_000, *a.shape[1:]), nodes)
-    error = np.std(jax.jit(jax.vmap(lambda part: information(f, part)))(parts), axis=0) / 20**0.5
-    assert (np.abs(information(f, nodes) - exact) < 5 * error).all()
+
+    @eqx.filter_jit
+    def by_draws(f):
+        nodes = wide_draws(200_000)
+        parts = jax.tree.map(lambda a: a.reshape(20, 10_000, *a.shape[1:]), nodes)
+        unweighted = nodes._replace(log_weight=-jax.vmap(f)(nodes.x))
+        of_parts = jax.vmap(lambda part: information(f, part))(parts)
+        return information(f, nodes), of_parts, information(f, unweighted)
+
+    exact = np.asarray(compiled_information(f, nodes_of(f, WHOLE, 1)))
+    found, of_parts, of_unweighted = by_draws(f)
+    error = np.std(of_parts, axis=0) / 20**0.5
+    assert (np.abs(found - exact) < 5 * error).all()
     assert (error < 0.02 * np.abs(exact)).all()
-    unweighted = nodes._replace(log_weight=-jax.vmap(f)(nodes.x))
-    assert (np.abs(information(f, unweighted) - exact) > 20 * error).all()
+    assert (np.abs(of_unweighted - exact) > 20 * error).all()
 
 
 def test_the_gradients_error_by_draws_is_known():
     """The step's Monte Carlo error against the spread of 100 sets of draws: within a third."""
-    f, data = quartic(), quartic_rows(500, jax.random.key(1))
-    all_draws = wide_draws(100 * 1_000)
 
-    def one(x, log_weight):
-        estimator = MaximumLikelihood(WeightedDraws(Nodes(x, log_weight)))
-        found = compiled_moments(estimator, f, data, None, jax.random.key(0))
-        return found.gradient, found.gradient_error
+    @jax.jit
+    def over_sets():
+        f, data = quartic(), quartic_rows(500, jax.random.key(1))
+        sets = jax.tree.map(lambda a: a.reshape(100, 1_000, *a.shape[1:]), wide_draws(100_000))
 
-    x, log_weight = all_draws.x.reshape(100, 1_000, 1), all_draws.log_weight.reshape(100, 1_000)
-    gradients, errors = jax.vmap(one)(x, log_weight)
+        def one(nodes):
+            estimator = MaximumLikelihood(WeightedDraws(nodes))
+            found = moments(estimator, f, data, None, jax.random.key(0))
+            return found.gradient, found.gradient_error
+
+        return jax.vmap(one)(sets)
+
+    gradients, errors = over_sets()
     said = np.sqrt(np.diagonal(np.mean(errors, axis=0)))
     np.testing.assert_allclose(said, np.std(gradients, axis=0), rtol=0.33)
 
@@ -174,7 +189,7 @@ def test_the_gradients_error_by_draws_is_known():
 def likelihood(request):
     with jax.enable_x64(True):
         estimator = MaximumLikelihood(WHOLE)
-        estimates, found = replicated(estimator, quartic())
+        estimates, found = replicated(estimator, quartic(), 5)
         _, rebuild = flat(quartic())
         one = lambda w: information(rebuild(w), nodes_of(rebuild(w), WHOLE, 1))  # noqa: E731
         return estimates, found, jax.jit(jax.vmap(one))(estimates)
@@ -194,7 +209,7 @@ def test_at_the_optimum_no_step_is_left(likelihood):
 
 
 def test_score_matching_covers_and_its_hessian_alone_does_not():
-    estimates, found = replicated(ScoreMatching(), quartic())
+    estimates, found = replicated(ScoreMatching(), quartic(), 1)
     assert_covers(coverage(estimates, TRUTH, sandwich(found, ROWS)))
     naive = inverse_information(found, found.curvature, ROWS)
     covered = coverage(estimates, TRUTH, naive)
@@ -202,10 +217,10 @@ def test_score_matching_covers_and_its_hessian_alone_does_not():
 
 
 def test_noise_contrast_covers_with_its_noise_and_not_without():
-    log_partition = MaximumLikelihood(WHOLE).log_partition(quartic(), 1)
+    log_partition = eqx.filter_jit(MaximumLikelihood(WHOLE).log_partition)(quartic(), 1)
     f = SelfNormalised(quartic(), float(log_partition))
     truth = flat(f)[0]
-    estimates, found = replicated(NoiseContrastive(GaussianNoise, 1), f, repeats=8)
+    estimates, found = replicated(NoiseContrastive(GaussianNoise, 1), f, 5, repeats=8)
     assert_covers(coverage(estimates, truth, sandwich(found, ROWS, passes=1)))
     # Negative control: noise that was drawn once is not noise that was averaged out.
     assert (coverage(estimates, truth, sandwich(found, ROWS)) < 0.93).all()
@@ -215,7 +230,7 @@ def test_kernel_stein_errors_are_the_spread_of_its_estimates():
     """Of one weight. Over 200 data sets the spread has a standard error of 5%: within 20%."""
     one_weight = Linear(lambda x: x[0] ** 4, 1, weights=TRUTH[1:])
     f = OnBase(one_weight, lambda x: TRUTH[0] * x[0] ** 2)
-    estimates, found = replicated(KernelStein(), f, repeats=8, count=200, rows=200)
+    estimates, found = replicated(KernelStein(), f, 1, repeats=4, count=200, rows=200)
     spread = np.std(estimates, axis=0)
     covariance = sandwich(found, 200).covariance
     said = np.sqrt(np.median(np.diagonal(covariance, axis1=1, axis2=2), axis=0))
@@ -233,7 +248,7 @@ def test_a_wrong_model_has_the_sandwich_and_not_the_inverse_information():
     found = compiled_moments(MaximumLikelihood(WHOLE), f, data, None, jax.random.key(0))
     robust = np.diagonal(sandwich(found, n).covariance) * n
     np.testing.assert_allclose(robust, [1 / 12, 0.8], rtol=0.03)
-    matrix = information(f, nodes_of(f, WHOLE, 1))
+    matrix = compiled_information(f, nodes_of(f, WHOLE, 1))
     trusting = np.diagonal(inverse_information(found, matrix, n).covariance) * n
     np.testing.assert_allclose(trusting, [1 / 12, 2.0], rtol=0.03)
 
@@ -256,22 +271,27 @@ def test_contrastive_divergences_derivative_is_the_chains():
     model = Ising(3)
     numbers = jnp.array([0.5, -0.3, 0.4]), jnp.array([0.2, -0.1, 0.3])
     model = eqx.tree_at(lambda m: (m.couplings, m.fields), model, numbers)
-    w, rebuild = flat(model)
-    states = jnp.asarray(all_states((-1.0, 1.0), 3))
-    statistics = jax.vmap(lambda x: jax.grad(lambda w: rebuild(w)(x))(w))(states)
-    chances = jax.nn.softmax(statistics @ w)
+    states = all_states((-1.0, 1.0), 3)
 
-    def transition(w, spin: int):
-        """Where the others agree, by the chance of where it goes."""
-        others = np.array([i for i in range(3) if i != spin])
-        agree = jnp.all(states[:, None, others] == states[None, :, others], axis=-1)
-        return jax.nn.softmax(jnp.where(agree, (statistics @ w)[None], -jnp.inf), axis=1)
+    @eqx.filter_jit
+    def derivative_and_draws(model):
+        w, rebuild = flat(model)
+        statistics = jax.vmap(lambda x: jax.grad(lambda w: rebuild(w)(x))(w))(states)
+        chances = jax.nn.softmax(statistics @ w)
 
-    def mean_after_a_sweep(w):
-        return chances @ transition(w, 0) @ transition(w, 1) @ transition(w, 2) @ statistics
+        def transition(w, spin: int):
+            """Where the others agree, by the chance of where it goes."""
+            others = np.array([i for i in range(3) if i != spin])
+            agree = np.all(states[:, None, others] == states[None, :, others], axis=-1)
+            return jax.nn.softmax(jnp.where(agree, (statistics @ w)[None], -jnp.inf), axis=1)
 
-    exact = jax.jacobian(mean_after_a_sweep)(w)
-    data = states[jax.random.categorical(jax.random.key(1), jnp.log(chances), shape=(10_000,))]
+        def mean_after_a_sweep(w):
+            return chances @ transition(w, 0) @ transition(w, 1) @ transition(w, 2) @ statistics
+
+        drawn = jax.random.categorical(jax.random.key(1), jnp.log(chances), shape=(10_000,))
+        return jax.jacobian(mean_after_a_sweep)(w), jnp.asarray(states)[drawn]
+
+    exact, data = derivative_and_draws(model)
     estimator = ContrastiveDivergence(Embedding(Empirical(CentredNormal(0)), Gibbs()))
     found = compiled_moments(estimator, model, data, None, jax.random.key(0), repeats=4)
     np.testing.assert_allclose(found.curvature, exact, atol=0.04 * np.max(np.abs(exact)))
