@@ -1,8 +1,10 @@
 """The command line as its users meet it: what works, and what each mistake is answered with."""
 
+import io
 import json
 import shutil
 import sys
+from contextlib import redirect_stdout
 
 import numpy as np
 import pytest
@@ -10,14 +12,13 @@ import pytest
 from fenchel import cli
 from fenchel.evidence import Annealing
 
-pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
+pytestmark = pytest.mark.usefixtures("compiled_once", "built_once", "few_draws")
 
 TINY = """
 [potential]
-width = 8
-depth = 1
+kind = "gaussian"
 [start]
-kind = "coupling"
+kind = "planar"
 layers = 1
 width = 8
 depth = 1
@@ -26,6 +27,7 @@ steps = 1
 [training]
 steps = 20
 batch = 16
+sampler_steps = 1
 block = 10
 checkpoint_every = 10
 """
@@ -52,7 +54,7 @@ def call(monkeypatch, *arguments):
 
 
 @pytest.fixture(scope="module")
-def run(folder, tiny, compiled_once, few_draws):
+def run(folder, tiny, compiled_once, built_once, few_draws):
     """One small run of three columns, shared by the tests that only read it."""
     table = folder / "data.csv"
     rows = np.random.default_rng(0).normal(size=(200, 3))
@@ -73,14 +75,22 @@ def test_a_run_holds_what_it_should(run):
     assert all(row["events"] == [] for row in rows)
 
 
-def test_a_flow_by_name_is_fitted_resumed_and_loaded(monkeypatch, tmp_path, tiny):
-    out = tmp_path / "r"
-    fit = ("fit", "moons", "--out", out)
-    assert call(monkeypatch, *fit, "--config", tiny, "--dynamics", "deterministic") == 0
-    whole = (out / "model.safetensors").read_bytes()
+@pytest.fixture(scope="module")
+def flow(folder, tiny, compiled_once, built_once, few_draws):
+    """A run of a toy by a flow, and what it printed where a machine reads."""
+    fit = ("fit", "moons", "--out", folder / "flow", "--config", tiny, "--seed", 3)
+    with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:
+        assert call(patch, *fit, "--dynamics", "deterministic", "--json") == 0
+    return folder / "flow", json.loads(printed.getvalue())
+
+
+def test_a_flow_by_name_is_fitted_resumed_and_loaded(monkeypatch, tmp_path, flow):
+    whole, out = flow[0], tmp_path / "r"
+    shutil.copytree(whole, out)
     shutil.rmtree(out / "checkpoints" / "20")  # as if it had been stopped in its second half
-    assert call(monkeypatch, *fit, "--resume") == 0
-    assert (out / "model.safetensors").read_bytes() == whole
+    (out / "model.safetensors").unlink()
+    assert call(monkeypatch, "fit", "moons", "--out", out, "--resume") == 0
+    assert (out / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
     assert call(monkeypatch, "sample", out, "-n", 5, "--out", tmp_path / "s.npy") == 0
     assert np.isfinite(np.load(tmp_path / "s.npy")).all()
 
@@ -99,15 +109,10 @@ def test_a_run_is_evaluated(monkeypatch, capsys, run, folder):
     assert "give the file, as in fenchel evaluate" in capsys.readouterr().err.replace("\n", " ")
 
 
-def test_fit_prints_json_where_a_machine_reads(monkeypatch, capsys, tmp_path, tiny):
-    code = call(
-        monkeypatch, "fit", "moons", "--out", tmp_path / "r", "--config", tiny, "--json",
-        "--seed", 3,
-    )  # fmt: skip
-    printed = json.loads(capsys.readouterr().out)
-    assert code == 0
+def test_fit_prints_json_where_a_machine_reads(flow):
+    folder, printed = flow
     assert {"log_partition", "ess", "mmd_corrected_z", "true_log_likelihood"} <= printed.keys()
-    assert json.loads((tmp_path / "r" / "config.json").read_text())["config"]["seed"] == 3
+    assert json.loads((folder / "config.json").read_text())["config"]["seed"] == 3
 
 
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".csv"])
