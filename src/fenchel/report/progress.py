@@ -75,10 +75,7 @@ class Bar:
         )
 
     def block(self, row: dict[str, Any]) -> None:
-        # No more than fits on 80 columns.
-        names = _told(row)
-        known = {name: row[key] for key, name in names.items() if row[key] is not None}
-        health = "  ".join(f"{name} {value:.3g}" for name, value in known.items())
+        health = "  ".join(told(row))
         self._progress.update(
             self._task,
             description="training",
@@ -90,13 +87,21 @@ class Bar:
             self._progress.console.print(f"[yellow]{describe_event(event)}")
 
 
-def _told(row: dict[str, Any]) -> dict[str, str]:
-    """What says most of how the run goes: bounds where there are any, else f here and there."""
+def told(row: dict[str, Any]) -> list[str]:
+    """What says most of how the run goes, no longer than fits on 80 columns with the bar."""
     if row["log_partition_lower"] is not None:
-        return {"log_partition_lower": "log Z ≥", "ess": "ESS"}
+        return _known(row, {"log_partition_lower": "log Z ≥", "ess": "ESS"})
     if row["acceptance"] is None and row["potential_draws"] is not None:
-        return {"potential_data": "f real", "potential_draws": "drawn", "step_size": "step"}
-    return {"loss": "loss", "acceptance": "accepted"}
+        # Without a density: the bound as far as it is known, f of real and of drawn points.
+        both = f"f {row['potential_data']:.2g} | {row['potential_draws']:.2g}"
+        bound, step = {"log_likelihood": "bound"}, {"step_size": "step"}
+        return [*_known(row, bound, 2), both, *_known(row, step, 2)]
+    return _known(row, {"loss": "loss", "acceptance": "accepted"})
+
+
+def _known(row: dict[str, Any], names: dict[str, str], digits: int = 3) -> list[str]:
+    present = {name: row[key] for key, name in names.items() if row[key] is not None}
+    return [f"{name} {value:.{digits}g}" for name, value in present.items()]
 
 
 def describe_event(event: dict[str, Any]) -> str:
