@@ -12,7 +12,7 @@ from fenchel.shapes import Key, Potential, PyTree
 from fenchel.stacking import stack, unstack
 
 UNROLL = 4
-LARGE = 64  # dimensions, from which on a step costs more than the loop around it
+LARGE = 512  # dimensions, from which on a step costs more than the loop around it
 
 
 class AbstractStack(AbstractDynamics):
