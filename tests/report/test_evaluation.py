@@ -48,7 +48,7 @@ def few():
         patch.setattr("fenchel.drawing.CHUNK", 512)
         patch.setattr("fenchel.evidence.integral.NODES", {2: 101})
         patch.setattr("fenchel.report.evaluation.MOST_POINTS", 500)
-        patch.setattr("fenchel.report.evaluation.CHAIN_DRAWS", 150)
+        patch.setattr("fenchel.report.evaluation.CHAIN_DRAWS", 200)
         patch.setattr("fenchel.report.evaluation.SHORT", Annealing(64, 10, 2))
         yield
 
@@ -111,7 +111,7 @@ def test_a_run_that_diverged_is_bad_whatever_the_rest():
 def test_all_accounts_of_log_z_agree():
     fit = model()
     assert fit.accounts == ("weights", "annealing", "quadrature")
-    ways = ("weights", "quadrature", Annealing(64, 20, 2), Tempering(32, 32, 5, 2, 1))
+    ways = ("weights", "quadrature", Annealing(64, 10, 2), Tempering(32, 32, 5, 2, 1))
     for by in ways:
         z = fit.log_partition(by)
         # The bounds are 99%; the quadrature's are its error, which 32-bit sums exceed a little.
@@ -141,9 +141,9 @@ def test_without_a_density_there_are_no_weights():
 
 
 def test_reference_chains_are_in_the_datas_units():
-    chains = model().reference(200, chains=3, warm_up=100)
-    assert chains.x.shape == (3, 200, 2)
-    # Five standard errors of 600 dependent draws, taken to be worth 100.
+    chains = model().reference(200)  # as many as an evaluation asks for
+    assert chains.x.shape == (4, 200, 2)
+    # Five standard errors of 800 dependent draws, taken to be worth 100.
     assert chains.flat.mean(axis=0) == pytest.approx(MEAN, abs=0.5 * SCALE.max())
     assert chains.flat.std(axis=0) == pytest.approx(SCALE, rel=0.4)
     assert chains.names == COLUMNS
