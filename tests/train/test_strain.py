@@ -16,10 +16,9 @@ from fenchel.report.progress import describe_event
 from fenchel.train import Batches, run
 
 SMALL = Config().with_values(
-    potential__width=8,
-    potential__depth=1,
+    potential__kind="gaussian",
     start__kind="planar",
-    start__layers=2,
+    start__layers=1,
     training__steps=20,
     training__batch=16,
     dynamics__steps=2,
@@ -49,7 +48,7 @@ def step_of(sampler):
 
 
 def test_steps_that_may_fold_are_halved_until_they_cannot():
-    """η = 12.5 on a base measure of curvature 1/1.5²: η δ is above 5 from the beginning."""
+    """η = 12.5 on a normal of curvature 1: η δ is above 12 from the beginning."""
     before, after, average, events = trained("deterministic", dynamics__step_size=5.0)
     strained = [event for event in events if event["who"] == "flow"]
     count = len(strained)
