@@ -142,7 +142,7 @@ def test_refreshes_know_both_precisions():
 
 
 def value_and_gradient(name, remat, per_step, leapfrogs):
-    options = Options(3, leapfrogs, per_step=per_step, remat=remat, step_size=0.3, clip_norm=1.0)
+    options = Options(2, leapfrogs, per_step=per_step, remat=remat, step_size=0.3, clip_norm=1.0)
     dynamics = RECIPES[name](2, options, KEY)
     particle = particle_at(quartic, jnp.array([0.5, -1.0]), jnp.array([0.3, 1.0]), 0.1)
 
