@@ -58,7 +58,7 @@ def scaled_radius():
 
 
 def largest():
-    """A bound on the Hessian's eigenvalues, as a float."""
+    """The δ with which the longest step just reaches the radius."""
     return float(scaled_radius() / np.max(STEPS))
 
 
