@@ -42,6 +42,9 @@ def pictures(n, seed, shape=SHAPE):
     return x
 
 
+pytestmark = pytest.mark.usefixtures("compiled_once")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def few():
     with pytest.MonkeyPatch.context() as patch:
@@ -60,7 +63,7 @@ def data(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory, data):
+def folder(tmp_path_factory, data, compiled_once):
     """A run as it is before its first iteration: enough to be judged, and quickly made."""
     tiny = {"potential__precision": "float32", "start__precision": "float32"}
     config = preset("mnist").with_values(
