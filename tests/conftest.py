@@ -103,6 +103,7 @@ def built_once():
     Not for estimators of one's own, which the settings do not tell apart.
     """
     from fenchel import fitting
+    from fenchel.bench import together
 
     make, learners = fitting.build, {}
 
@@ -111,7 +112,8 @@ def built_once():
         return parts._replace(learner=learners.setdefault((config, dim), parts.learner))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fitting, "build", build)
+        for module in (fitting, together):
+            patch.setattr(module, "build", build)
         yield
 
 

@@ -13,8 +13,8 @@ from fenchel.config import Config
 from fenchel.errors import InputError
 
 SMALL = {
-    "potential": {"width": 8, "depth": 1},
-    "start": {"kind": "coupling", "layers": 1, "width": 4, "depth": 1},
+    "potential": {"kind": "gaussian"},
+    "start": {"kind": "planar", "layers": 1, "width": 4, "depth": 1},
     "dynamics": {"steps": 1},
     "training": {"steps": 8, "batch": 16, "sampler_steps": 1},
 }
@@ -23,7 +23,7 @@ SETTINGS = toys.Settings(("moons", "line"), (1,), steps=8, replicates=3, rows=20
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch, few_draws, compiled_once):
+def small(monkeypatch, few_draws, compiled_once, built_once):
     presets = {
         "sm": PRESETS["sm"]._replace(config=Config.from_dict(NO_SAMPLER)),
         "ade": PRESETS["ade"]._replace(config=Config.from_dict(SMALL)),
@@ -138,10 +138,10 @@ def test_other_settings_are_refused(whole):
 
 def test_another_net_in_the_same_folder_is_refused(whole, monkeypatch):
     run(whole, ["sm", "ade"])
-    wider = SMALL | {"potential": {"width": 9, "depth": 1}}
+    wider = SMALL | {"start": {**SMALL["start"], "width": 5}}
     preset = PRESETS["ade"]._replace(config=Config.from_dict(wider))
     monkeypatch.setattr(toys, "PRESETS", {"ade": preset})
-    with pytest.raises(InputError, match=r"potential.width = 8, not 9"):
+    with pytest.raises(InputError, match=r"start.width = 4, not 5"):
         run(whole, ["ade"])
 
 
