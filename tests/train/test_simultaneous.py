@@ -399,7 +399,8 @@ def test_blocks_of_pictures_are_compiled_once_and_keep_their_types():
         Simultaneous(gradient=Detached(), **PLAIN),
         CountingBatches(rows, Names()),
     )
-    first = learner.init(*picture_parts(), batches.data, KEY)
+    # As one program: the nets' many small ones would take longer than their training.
+    first = eqx.filter_jit(lambda: learner.init(*picture_parts(), batches.data, KEY))()
     blocks = list(run(learner, first, batches, 4, 2))
     assert len(batches.traces) == 1
     assert [block.iteration for block in blocks] == [2, 4]
