@@ -11,7 +11,7 @@ from fenchel.errors import InputError
 from fenchel.presets import PRESETS, preset
 from fenchel.report.pictures.outsiders import auroc
 
-pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
+pytestmark = pytest.mark.usefixtures("compiled_once", "built_once", "few_draws")
 
 SHAPE = (8, 8, 1)
 TINY = preset("mnist").with_values(
@@ -40,7 +40,7 @@ def fit(folder, **values):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory):
+def run(tmp_path_factory, built_once):
     """The folder of a run that nobody disturbed, and its model."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     return folder, fit(folder)
@@ -188,7 +188,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(run, data, tmp_path, call):
         ("complete", folder, data, "--out", out, "-n", 0): "at least one",
         ("complete", folder, data, "--out", out, "--part", "tset"): "test",
         ("score", folder, data, "--against", wide): "give pictures of that shape",
-        ("report", folder, data): "fenchel evaluate",
+        ("report", folder, data): "at least 16 to judge by",
         ("fit", data, "--out", out, "--preset", "mnits"): "did you mean mnist",
         ("fit", data, "--out", out, "--preset", "mnist", "--minutes", -1): "positive",
     }
