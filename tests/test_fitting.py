@@ -23,7 +23,7 @@ TINY = Config(
 X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0] + [5.0, 0.0]
 
 
-pytestmark = pytest.mark.usefixtures("compiled_once")
+pytestmark = pytest.mark.usefixtures("compiled_once", "built_once")
 
 
 class Notes:
@@ -147,7 +147,7 @@ def test_a_file(fitted, tmp_path):
 
 def test_many_dimensions():
     x = np.random.default_rng(0).normal(size=(60, 100))
-    model = fit(x, steps=2)
+    model = fit(x, steps=2, potential="gaussian")
     assert finite(model)
     draws = model.sample(7, corrected=False)
     assert draws.shape == (7, 100)
@@ -171,7 +171,8 @@ def test_one_dimension_as_a_plain_list_of_numbers():
 )
 def test_samplers_without_a_density_train_and_sample(start, values):
     notes = Notes()
-    model = fit(config=TINY.with_values(**values), start=start, progress=notes)
+    config = TINY.with_values(potential__kind="gaussian", **values)
+    model = fit(config=config, start=start, progress=notes)
     assert not model.sampler.exact
     assert finite(model)
     draws = model.sample(7)
