@@ -63,7 +63,7 @@ def test_back_propagation_matches_finite_differences(kind):
         )
     )
     grads = [np.asarray(grad) for grad in jax.tree.leaves(both(params)[1])]
-    leaves, shape = jax.tree.flatten(params)
+    leaves, shape = jax.tree.flatten(jax.tree.map(np.asarray, params))
     rng, step = np.random.default_rng(2), 1e-5
     for index, grad in enumerate(grads):
         direction = rng.normal(size=grad.shape)
