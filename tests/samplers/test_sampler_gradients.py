@@ -11,14 +11,17 @@ from fenchel.potentials import DiagonalGaussian
 from fenchel.samplers import BackPropagation, Embedding, Truncated
 from fenchel.starts import Empirical, Replay
 
-pytestmark = pytest.mark.usefixtures("x64", "eager")
+pytestmark = pytest.mark.usefixtures("x64")
 
 
 @pytest.fixture
-def eager():
-    """Operation by operation: these programs run once, and take far longer to compile."""
+def one_by_one():
+    """Operation by operation: most programs here run once, and take far longer to compile."""
     with jax.disable_jit():
         yield
+
+
+eager = pytest.mark.usefixtures("one_by_one")
 
 
 POINTS = np.array([[-1.0, 0.5], [0.2, 1.0]])
@@ -53,6 +56,7 @@ def leaves_allclose(a, b, atol):
     return all(np.allclose(x, y, rtol=0, atol=atol) for x, y in pairs)
 
 
+@eager
 def test_both_draw_the_same_particles():
     through, stopped = (
         particles_of(gradient, gaussian()) for gradient in (BackPropagation(), Truncated())
@@ -61,6 +65,7 @@ def test_both_draw_the_same_particles():
         np.testing.assert_array_equal(a, b)
 
 
+@eager
 def test_truncated_is_the_gradient_at_fixed_points():
     f = gaussian()
     gradient, particles = gradient_of(lambda p: p.f, Truncated(), f)
@@ -71,6 +76,7 @@ def test_truncated_is_the_gradient_at_fixed_points():
     assert not leaves_allclose(through, at_points, 1e-3)
 
 
+@eager
 def test_truncated_passes_nothing_but_f():
     def all_but_f(particle):
         return jnp.sum(particle.x) + particle.kinetic + particle.log_q + jnp.sum(particle.score)
@@ -80,6 +86,7 @@ def test_truncated_passes_nothing_but_f():
     assert not leaves_allclose(gradient_of(all_but_f, BackPropagation(), gaussian())[0], zero, 1e-3)
 
 
+@eager
 def test_back_propagation_is_the_derivative_of_the_objective():
     """Against central differences, in the mean."""
     f, shift = gaussian(), 1e-5
@@ -101,7 +108,8 @@ def test_a_replay_buffer_remembers_where_the_particles_ended():
     embedding = Embedding(replay, hmc(2, Options(steps=2), jax.random.key(0)))
     assert not embedding.exact
     state = embedding.init(jnp.asarray(POINTS), jax.random.key(1))
-    particles, after = embedding.draw(gaussian(), jnp.asarray(POINTS), state, jax.random.key(2))
+    draw = eqx.filter_jit(embedding.draw)
+    particles, after = draw(gaussian(), jnp.asarray(POINTS), state, jax.random.key(2))
     np.testing.assert_array_equal(after.points[:2], particles.x)
     np.testing.assert_array_equal(after.points[2:], state.points[2:])
     assert after.cursor == 2
