@@ -7,8 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.scipy.special import logsumexp
-from scipy import stats
+from scipy import special, stats
 
 from fenchel.dynamics import CentredNormal, Options, hmc
 from fenchel.errors import InputError
@@ -39,9 +38,10 @@ GAUSSIANS = {
 
 def log_integral(f, half_width, points=201, dim=2):
     """log of the integral of exp f over a cube, by the rectangle rule."""
-    axis = jnp.linspace(-half_width, half_width, points)
-    grid = jnp.stack(jnp.meshgrid(*[axis] * dim), axis=-1).reshape(-1, dim)
-    return logsumexp(jax.jit(jax.vmap(f))(grid)) + dim * jnp.log(axis[1] - axis[0])
+    axis = np.linspace(-half_width, half_width, points)
+    grid = np.stack(np.meshgrid(*[axis] * dim), axis=-1).reshape(-1, dim)
+    values = np.asarray(jax.jit(jax.vmap(f))(grid))
+    return special.logsumexp(values) + dim * np.log(axis[1] - axis[0])
 
 
 @pytest.mark.parametrize("name", GAUSSIANS)
@@ -145,7 +145,7 @@ class TestBaseMeasure:
     def test_it_makes_a_net_integrable(self):
         net = MLP(2, 8, 2, key=jax.random.key(0))
         near, far = (log_integral(OnBase(net), half_width, 401) for half_width in (60.0, 90.0))
-        assert jnp.isfinite(near)
+        assert np.isfinite(near)
         np.testing.assert_allclose(near, far, atol=1e-3)
         # The net alone is not: its integral grows with the square that it is taken over.
         assert log_integral(net, 90.0, 401) > log_integral(net, 60.0, 401) + 5.0
