@@ -48,7 +48,7 @@ DYNAMICS = {
 
 
 DRAWS = 20
-SIDE = np.linspace(-6, 6, 61)
+SIDE = np.linspace(-5, 5, 51)
 GRID = np.stack(np.meshgrid(SIDE, SIDE), -1).reshape(-1, 2)
 
 
