@@ -55,7 +55,7 @@ def draw_separated(key, n):
 
 
 def test_separated_modes_are_within_the_bracket():
-    there, back = both_ways(Annealing(64, 20, 3), separated, wide(2, 4.0), draw_separated, SEEDS)
+    there, back = both_ways(Annealing(64, 40, 3), separated, wide(2, 4.0), draw_separated, SEEDS)
     found = [from_both_ends(a, b, "test") for a, b in zip(there, back, strict=True)]
     # Each end misses 1 in 200: fewer than 95 hits happen once in 500.
     assert sum(z.lower < 0 < z.upper for z in found) >= 95
@@ -67,7 +67,7 @@ def test_separated_modes_are_within_the_bracket():
 def test_a_reference_on_one_mode_is_caught_by_the_way_back():
     """Negative control: begun at one of two modes the weights alone are content, and wrong."""
     narrow = GaussianReference(jnp.array([3.0, 3.0]), 0.4 * jnp.eye(2))
-    there, back = both_ways(Annealing(64, 20, 3), separated, narrow, draw_separated, SEEDS)
+    there, back = both_ways(Annealing(64, 40, 3), separated, narrow, draw_separated, SEEDS)
     assert from_weights(there[0], "test").upper < -0.1
     found = from_both_ends(there[0], back[0], "test")
     assert found.upper > 0
