@@ -1,6 +1,9 @@
 """The evaluation of a tiny run of pictures, and of each of its parts where the answer is known."""
 
+import base64
+import io
 import json
+import re
 import shutil
 from dataclasses import replace
 from functools import partial
@@ -10,6 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from PIL import Image
 
 from fenchel.build import build_model
 from fenchel.config import Config
@@ -18,6 +22,7 @@ from fenchel.dynamics import Chain
 from fenchel.errors import InputError
 from fenchel.presets import preset
 from fenchel.report.findings import Findings, silent
+from fenchel.report.pictures.album import PARTS, picture_report
 from fenchel.report.pictures.box_likelihood import box_likelihood, box_noise
 from fenchel.report.pictures.energies import Drawn, energies_of
 from fenchel.report.pictures.evaluation import entropy_coefficient, evaluate_pictures
@@ -377,3 +382,66 @@ def test_two_files_for_one_network_are_refused(networks, tmp_path):
 def test_the_score_is_optional(networks, tmp_path):
     shutil.copy(networks / "fid_tiny.npz", tmp_path / "fid.npz")
     assert load_networks(tmp_path).slim is None
+
+
+# The page.
+
+
+def shown(text):
+    """The pictures in a page, by what they are said to be."""
+    found = re.findall(r'<img src="data:image/png;base64,([^"]*)" alt="([^"]*)">', text)
+    return {
+        what: np.asarray(Image.open(io.BytesIO(base64.b64decode(png, validate=True))))
+        for png, what in found
+    }
+
+
+def report(run, evaluation):
+    return picture_report(run, run.folder.read_record(), evaluation, "noise <b>.npz")
+
+
+def test_a_page_shows_what_was_evaluated(run, whole):
+    text = report(run, whole)
+    for part in PARTS:
+        assert f'<section id="{part}"' in text
+        assert f'href="#{part}"' in text
+    assert whole.verdict.meaning in text
+    assert f"{whole.values['fid_32']:.2f}</dd>" in text  # of the most samples
+    assert "64 pictures, 8 × 8, grey" in text
+    assert "the same data" in text
+    pages = shown(text)
+    assert len(pages) == 5
+    for name, what in (("samples", "A grid of samples"), ("neighbours", "Samples with the")):
+        (picture,) = (pixels for title, pixels in pages.items() if title.startswith(what))
+        np.testing.assert_array_equal(picture, Image.open(whole.values["figures"][name]))
+
+
+def test_a_page_shows_how_the_dynamics_change_pictures(run, whole):
+    text = report(run, whole)
+    steps = shown(text)["Pictures as the dynamics change them."]
+    # Six pictures at the start and after each of their steps, and the change; zoomed twice, with a
+    # gap between any two.
+    count = run.fit.config.dynamics.steps + 2
+    assert steps.shape == (2 * (6 * 10 - 2), 2 * (count * 10 - 2))
+    idle = replace(run.fit, sampler=Embedding(run.fit.sampler.start, Chain()))
+    still = report(run._replace(fit=idle), whole)
+    assert "This sampler has none" in still
+    assert len(shown(still)) == 4
+
+
+def test_a_page_keeps_names_as_text(run, whole):
+    text = report(run, whole)
+    assert "noise <b>" not in text
+    assert "noise &lt;b&gt;.npz" in text
+    assert not re.search(r"https?://", text)
+
+
+def test_the_command_writes_the_page(folder, data, tmp_path, call):
+    path = tmp_path / "page.html"
+    code, out, _ = call.func("report", folder, data, "--n", 16, "--out", path, "--json")
+    assert code == 0
+    assert json.loads(out) == {"report": str(path), "bytes": path.stat().st_size}
+    assert "--networks FOLDER" in path.read_text(encoding="utf-8")
+    code, _, said = call.func("report", folder, "--out", path)
+    assert code == 2
+    assert f"as in fenchel report {folder} DATA" in said.replace("\n", "")
