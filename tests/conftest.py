@@ -53,7 +53,7 @@ def forget_programs():
     """Each compiled program maps memory of its own, of which a process may have 65,530 pieces."""
     yield
     pieces = Path("/proc/self/maps")
-    if pieces.exists() and pieces.read_text().count("\n") > 20_000:
+    if pieces.exists() and pieces.read_text().count("\n") > 40_000:
         jax.clear_caches()
 
 
@@ -94,27 +94,6 @@ def compiled_once(tmp_path_factory):
     for name, value in zip(names, before, strict=True):
         jax.config.update(name, value)
     compilation_cache.reset_cache()
-
-
-@pytest.fixture(scope="module")
-def built_once():
-    """Fits with the same settings have one learner, since what is built anew is traced anew.
-
-    Not for estimators of one's own, which the settings do not tell apart.
-    """
-    from fenchel import fitting
-    from fenchel.bench import together
-
-    make, learners = fitting.build, {}
-
-    def build(config, dim, **own):
-        parts = make(config, dim, **own)
-        return parts._replace(learner=learners.setdefault((config, dim), parts.learner))
-
-    with pytest.MonkeyPatch.context() as patch:
-        for module in (fitting, together):
-            patch.setattr(module, "build", build)
-        yield
 
 
 @pytest.fixture

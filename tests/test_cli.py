@@ -12,7 +12,7 @@ import pytest
 from fenchel import cli
 from fenchel.evidence import Annealing
 
-pytestmark = pytest.mark.usefixtures("compiled_once", "built_once", "few_draws")
+pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
 TINY = """
 [potential]
@@ -54,7 +54,7 @@ def call(monkeypatch, *arguments):
 
 
 @pytest.fixture(scope="module")
-def run(folder, tiny, compiled_once, built_once, few_draws):
+def run(folder, tiny, compiled_once, few_draws):
     """One small run of three columns, shared by the tests that only read it."""
     table = folder / "data.csv"
     rows = np.random.default_rng(0).normal(size=(200, 3))
@@ -76,7 +76,7 @@ def test_a_run_holds_what_it_should(run):
 
 
 @pytest.fixture(scope="module")
-def flow(folder, tiny, compiled_once, built_once, few_draws):
+def flow(folder, tiny, compiled_once, few_draws):
     """A run of a toy by a flow, and what it printed where a machine reads."""
     fit = ("fit", "moons", "--out", folder / "flow", "--config", tiny, "--seed", 3)
     with pytest.MonkeyPatch.context() as patch, redirect_stdout(io.StringIO()) as printed:

@@ -11,7 +11,7 @@ from fenchel.errors import InputError
 from fenchel.presets import PRESETS, preset
 from fenchel.report.pictures.outsiders import auroc
 
-pytestmark = pytest.mark.usefixtures("compiled_once", "built_once", "few_draws")
+pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
 SHAPE = (8, 8, 1)
 TINY = preset("mnist").with_values(
@@ -40,7 +40,7 @@ def fit(folder, **values):
 
 
 @pytest.fixture(scope="module")
-def run(tmp_path_factory, built_once):
+def run(tmp_path_factory):
     """The folder of a run that nobody disturbed, and its model."""
     folder = tmp_path_factory.mktemp("runs") / "whole"
     return folder, fit(folder)

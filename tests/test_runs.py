@@ -34,7 +34,7 @@ TINY = Config(
 X = np.random.default_rng(0).normal(size=(60, 2)) * [1.0, 3.0] + [5.0, 0.0]
 
 
-pytestmark = pytest.mark.usefixtures("compiled_once", "built_once")
+pytestmark = pytest.mark.usefixtures("compiled_once")
 
 
 class StopAt:

@@ -1,6 +1,7 @@
 """From a configuration to the objects it names."""
 
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import jax
@@ -401,8 +402,16 @@ def _optimiser(
     rate: float, updates: int, config: TrainingConfig, epsilon: float = 1e-8
 ) -> optax.GradientTransformation:
     """Adam, with a rate that ends with the run: Optax counts updates, not iterations."""
-    schedule = optax.cosine_decay_schedule(rate, updates, config.final_rate)
-    return optax.adam(schedule, b1=config.first_moment, eps=epsilon)
+    return _adam(rate, updates, config.final_rate, config.first_moment, epsilon)
+
+
+@lru_cache(maxsize=64)
+def _adam(
+    rate: float, updates: int, final_rate: float, first_moment: float, epsilon: float
+) -> optax.GradientTransformation:
+    """One object for the same settings: a second fit with them is not compiled again."""
+    schedule = optax.cosine_decay_schedule(rate, updates, final_rate)
+    return optax.adam(schedule, b1=first_moment, eps=epsilon)
 
 
 def _decay(config: TrainingConfig) -> float:

@@ -1,6 +1,7 @@
 """From settings to the nets of pictures."""
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import equinox as eqx
@@ -18,10 +19,14 @@ from fenchel.starts import DeepPicture, Generator, deconvolutional, residual_gen
 from fenchel.weights import rounded
 
 PRECISIONS: dict[str, Any] = {"float32": jnp.float32, "bfloat16": jnp.bfloat16}
-POTENTIALS: dict[str, Callable[..., Potential]] = {"conv": ConvNet, "residual-conv": ResidualNet}
+# Each is made by one program: layer by layer, every weight's shape would compile some of its own.
+POTENTIALS: dict[str, Callable[..., Potential]] = {
+    "conv": eqx.filter_jit(ConvNet),
+    "residual-conv": eqx.filter_jit(ResidualNet),
+}
 GENERATORS: dict[str, Callable[..., Generator]] = {
-    "deep-picture": deconvolutional,
-    "residual-picture": residual_generator,
+    "deep-picture": eqx.filter_jit(deconvolutional),
+    "residual-picture": eqx.filter_jit(residual_generator),
 }
 
 Shape = tuple[int, int, int]
@@ -51,20 +56,19 @@ def picture_potential(
     norms = {"spectral": spectral, "none": _in_precision}
     dtype = choose(PRECISIONS, config.precision, "precision")
     wrap = choose(norms, config.norm, "norm of a net's weights")(dtype)
-    # As one program: layer by layer, every weight's shape would compile programs of its own.
-    make = eqx.filter_jit(POTENTIALS[config.kind])
-    net = make(shape, config.width, activation, wrap, key=key)
+    net = POTENTIALS[config.kind](shape, config.width, activation, wrap, key=key)
     return Scaled(net, (positive if config.learns_scale else fixed)(config.scale))
 
 
 def picture_start(
     config: StartConfig, shape: Shape, momentum: CentredNormal, key: Key
 ) -> DeepPicture:
-    make = eqx.filter_jit(choose(GENERATORS, config.kind, "start of pictures"))
+    make = choose(GENERATORS, config.kind, "start of pictures")
     wrap = _in_precision(choose(PRECISIONS, config.precision, "precision"))
     generator = make(shape, config.latent, config.width, wrap, key=key)
     return DeepPicture(generator, momentum, config.latent, config.spread)
 
 
+@cache  # one object for one precision: a net that is made again is not compiled again
 def _in_precision(dtype: Any) -> Wrap:
     return lambda weight, key: rounded(weight, dtype)

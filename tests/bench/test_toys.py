@@ -23,7 +23,7 @@ SETTINGS = toys.Settings(("moons", "line"), (1,), steps=8, replicates=3, rows=20
 
 
 @pytest.fixture(autouse=True)
-def small(monkeypatch, few_draws, compiled_once, built_once):
+def small(monkeypatch, few_draws, compiled_once):
     presets = {
         "sm": PRESETS["sm"]._replace(config=Config.from_dict(NO_SAMPLER)),
         "ade": PRESETS["ade"]._replace(config=Config.from_dict(SMALL)),

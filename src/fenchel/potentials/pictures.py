@@ -4,6 +4,7 @@ Points are flat, as everywhere: a net folds its own back into height, width and 
 """
 
 from collections.abc import Callable
+from functools import cache
 
 import equinox as eqx
 import jax
@@ -131,8 +132,9 @@ class Scaled(eqx.Module):
         return self.scale * self.potential(x)
 
 
+@cache
 def spectral(dtype: DTypeLike = jnp.float32) -> Wrap:
-    """Weights with a spectral norm, used in this precision."""
+    """Weights with a spectral norm, used in this precision; one object for each of those."""
     return lambda weight, key: rounded(SpectralNorm(weight, key=key), dtype)  # type: ignore[arg-type]
 
 
