@@ -13,13 +13,17 @@ import numpy as np
 import paramax
 from jax import lax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import triton
 
 from fenchel.dynamics import Particle, particle_at
 from fenchel.errors import InputError
 from fenchel.samplers.counter_noise import normal
 from fenchel.samplers.embedding import AbstractSampler
 from fenchel.shapes import Array, Key, Points, Potential
+
+try:
+    from jax.experimental.pallas import triton
+except ImportError:  # JAX 0.12 announces that this backend will go: then all chains are loops
+    triton = None  # type: ignore[assignment]
 
 NUMBERS = 256  # of a block, two for each thread; more only where one point has more
 LONGEST = 2_048  # numbers of a point that a block can hold
@@ -106,7 +110,7 @@ def _fits(f: Potential, points: Points) -> bool:
     """Whether a kernel can hold f and a point."""
     dim = points.shape[1]
     plain = not jax.make_jaxpr(f)(jnp.zeros(dim, points.dtype)).consts
-    return plain and dim == _power_of_two_above(dim) and dim <= LONGEST
+    return triton is not None and plain and dim == _power_of_two_above(dim) and dim <= LONGEST
 
 
 def _power_of_two_above(number: int) -> int:
