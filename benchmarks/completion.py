@@ -4,12 +4,12 @@
                                     [--n 1000] [--rounds 20] [--epochs 5]
                                     [--out benchmarks/results] [--name completion-mnist]
 
-FILE is an .npz with x_train, y_train, x_test and y_test. The net is trained here, on the training
-digits. Of the first n test digits, a half is hidden and completed by RUN, a fit of the preset
-`mnist-completion` or `mnist`; the share that the net reads as their true label stands beside its
-share of whole digits, of halves alone (the hidden half black) and of halves with noise, from which
-completion begins. The picture beside the table shows all rounds of ten digits, as in the paper's
-figure 4; the last column is what was hidden.
+The data are an .npz file with x_train, y_train, x_test and y_test. The net is trained here, on the
+training digits. Of the first n test digits, a half is hidden and completed by RUN, a fit of the
+preset `mnist-completion` or `mnist`; the share that the net reads as their true label stands beside
+its share of whole digits, of halves alone (the hidden half black) and of halves with noise, from
+which completion begins. The picture beside the table shows all rounds of ten digits, as in the
+paper's figure 4; the last column is what was hidden.
 """
 
 import argparse
@@ -24,8 +24,8 @@ import optax
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel.data import half_mask
+from fenchel.report.findings import sentence
 from fenchel.report.pictures.grid import save_picture, strip
-from fenchel.result import Fit
 from fenchel.saving import load
 from fenchel.shapes import Array, Key
 
@@ -51,7 +51,10 @@ def main() -> None:
         reader = trained(data["x_train"], data["y_train"], arguments.epochs)
         everything = accuracy(reader, data["x_test"], data["y_test"])
         digits, labels = data["x_test"][: arguments.n, ..., None], data["y_test"][: arguments.n]
-    masks = {mask: completed(fit, digits, mask, arguments) for mask in arguments.masks.split(",")}
+    masks = {
+        mask: fit.complete(digits, mask, rounds=arguments.rounds, seed=SEED)
+        for mask in arguments.masks.split(",")
+    }
     result: dict[str, Any] = {
         "test_accuracy": everything,
         "whole": accuracy(reader, digits, labels),
@@ -73,10 +76,6 @@ def main() -> None:
     picture = strip(np.concatenate([frames, digits[None, :SHOWN]]))
     save_picture(picture, arguments.out / f"{arguments.name}.png")
     print(as_markdown(result))
-
-
-def completed(fit: Fit, digits: np.ndarray, mask: str, arguments: argparse.Namespace) -> np.ndarray:
-    return fit.complete(digits, mask, rounds=arguments.rounds, seed=SEED)
 
 
 class LeNet(eqx.Module):
@@ -149,8 +148,7 @@ def as_markdown(result: dict[str, Any]) -> str:
         lines.append(
             f"| {mask} | {row['half']:.1%} | {row['noise']:.1%} | {row['completed']:.1%} |"
         )
-    foot = in_words(result["provenance"])
-    return "\n".join([*lines, "", f"{foot[0].upper()}{foot[1:]}.", ""])
+    return "\n".join([*lines, "", sentence(in_words(result["provenance"])), ""])
 
 
 if __name__ == "__main__":

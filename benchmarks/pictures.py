@@ -37,6 +37,7 @@ from fenchel.evaluate import (
     load_inception,
     load_slim,
 )
+from fenchel.report.findings import sentence
 from fenchel.report.pictures.grid import grid, save_picture
 from fenchel.report.pictures.movement import movement, start_alone
 from fenchel.result import Fit
@@ -174,9 +175,7 @@ def as_markdown(runs: dict[str, Any]) -> str:
     for name, run in runs.items():
         lines += [_line(name, row) for row in run["pieces"]]
     feet = {in_words(row["provenance"]) for run in runs.values() for row in run["pieces"]}
-    return "\n".join(
-        [*lines, "", *(f"- {foot[0].upper()}{foot[1:]}." for foot in sorted(feet)), ""]
-    )
+    return "\n".join([*lines, "", *(f"- {sentence(foot)}" for foot in sorted(feet)), ""])
 
 
 def _line(name: str, row: dict[str, Any]) -> str:

@@ -40,7 +40,11 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4.0, help="for each size and sampler")
     arguments = parser.parse_args()
     device = "cpu" if jax.default_backend() == "cpu" else "cuda"
-    result: dict[str, Any] = {"provenance": provenance(), "rows": []}
+    result: dict[str, Any] = {
+        "provenance": provenance(),
+        "seconds": arguments.seconds,
+        "rows": [],
+    }
     for batch, dim, steps in SIZES:
         everyone = {"Fenchel": ours(batch, dim, steps), **peers(batch, dim, steps, device)}
         for kind in ("langevin", "hmc"):
@@ -124,7 +128,7 @@ def as_markdown(result: dict[str, Any], name: str) -> str:
         "what its users run.",
         "",
         f"Commit {about['commit']}, {about['device']}, {about['cpu']}, {versions(about)}. Made by "
-        f"`python -m benchmarks.samplers --name {name}`.",
+        f"`python -m benchmarks.samplers --name {name} --seconds {result['seconds']:g}`.",
         "",
         "| sampler | size | " + " | ".join(names) + " | ratio |",
         "|---|---|" + "---|" * (len(names) + 1),

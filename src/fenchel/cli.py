@@ -363,15 +363,11 @@ def _judge_table(run: Path, data: str | None) -> tuple[str, Any]:
 def _judge_pictures(
     run: Path, data: str | None, networks: Path | None, n: str | None
 ) -> tuple[str, Any]:
-    from fenchel.report.pictures.evaluation import evaluate_pictures
-    from fenchel.report.pictures.networks import load_networks
-    from fenchel.report.pictures.opened import open_picture_run
+    from fenchel.report.pictures.evaluation import open_and_evaluate
 
     counts = None if n is None else _counts(n)
     with _spoken() as say:
-        opened = open_picture_run(run, data)
-        eyes = None if networks is None else load_networks(networks)
-        found = evaluate_pictures(opened, eyes, counts, say)
+        opened, found = open_and_evaluate(run, data, networks, counts, say, "evaluate")
     return f"{opened.fit.name}, judged by pictures of {opened.train.name}", found
 
 

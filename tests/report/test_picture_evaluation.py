@@ -397,7 +397,7 @@ def shown(text):
 
 
 def report(run, evaluation):
-    return picture_report(run, run.folder.read_record(), evaluation, "noise <b>.npz")
+    return picture_report(run, evaluation, "noise <b>.npz")
 
 
 def test_a_page_shows_what_was_evaluated(run, whole):

@@ -5,6 +5,7 @@ from typing import Any
 from fenchel.bench.markdown import number, table
 from fenchel.bench.presets import RECOVERY
 from fenchel.bench.provenance import in_words
+from fenchel.report.findings import sentence
 
 INTRODUCTION = """\
 Mean -1 and standard deviation 0.1 in every dimension. Errors are root mean squares over dimensions,
@@ -38,7 +39,7 @@ def as_markdown(results: dict[str, Any]) -> str:
         "# Recovering a Gaussian's parameters",
         f"{INTRODUCTION} {about}",
         table([*header, "diverged", "seconds, all seeds"], lines),
-        "\n".join(f"- {machine[0].upper()}{machine[1:]}." for machine in machines),
+        "\n".join(f"- {sentence(machine)}" for machine in machines),
         "Made by `fenchel bench gaussian`.",
     ]
     return "\n\n".join(parts) + "\n"

@@ -101,8 +101,8 @@ class WeightedBound(AbstractBound):
 class Pairs(AbstractCriterion):
     """Tell a datum from a draw: E log σ(f(x) - f(x')), for as many pairs as there are data.
 
-    No bound on a likelihood, but bounded itself. Where the two cannot be told apart, half of its
-    gradient is that of the paper's objective; where they can, there is none, and f has no reason to
+    No bound on a likelihood, but bounded itself. Where the two cannot be told apart, its gradient
+    is half of that of the paper's objective; where they can, there is none, and f has no reason to
     grow any further. A large net with a sampler that is behind would otherwise grow for ever.
     """
 

@@ -10,9 +10,8 @@ from fenchel.report.findings import Say, silent
 from fenchel.report.opened import open_run
 from fenchel.report.page import html_report
 from fenchel.report.pictures.album import picture_report
-from fenchel.report.pictures.evaluation import evaluate_pictures
-from fenchel.report.pictures.networks import load_networks
-from fenchel.report.pictures.opened import holds_pictures, open_picture_run
+from fenchel.report.pictures.evaluation import open_and_evaluate
+from fenchel.report.pictures.opened import holds_pictures
 from fenchel.runs import RunFolder
 
 NAME = "report.html"
@@ -41,7 +40,8 @@ def write_report(
     path = RunFolder(Path(run)).path / NAME if out is None else Path(out)
     refuse_unwritable(path)
     if holds_pictures(run):
-        text = _of_pictures(run, data, networks, counts, say)
+        opened, evaluation = open_and_evaluate(run, data, networks, counts, say, "report")
+        text = picture_report(opened, evaluation, str(data))
     elif networks is not None or counts is not None:
         raise InputError(f"{run} was fitted to a table: report it without --networks and --n.")
     else:
@@ -61,16 +61,3 @@ def _of_table(run: str | Path, data: str | None, say: Say) -> str:
         evaluation,
         source=opened.source,
     )
-
-
-def _of_pictures(
-    run: str | Path,
-    data: str | None,
-    networks: str | Path | None,
-    counts: Sequence[int] | None,
-    say: Say,
-) -> str:
-    opened = open_picture_run(run, data, "report")
-    eyes = None if networks is None else load_networks(networks)
-    evaluation = evaluate_pictures(opened, eyes, counts, say)
-    return picture_report(opened, opened.folder.read_record(), evaluation, str(data))

@@ -56,13 +56,16 @@ def trajectories(fit: Fit, draws: Draws, plane: DensityMap | None) -> Trajectori
     return Trajectories(_section(lead, shown), _numbers(fit, frames, axes))
 
 
-def trace(fit: Fit, n: int, seed: int) -> np.ndarray:
-    """(steps + 1, n, d) in the data's units: n particles of the raw sampler."""
+def trace(fit: Fit, n: int, seed: int, most: int = MOST_FRAMES) -> np.ndarray:
+    """(steps + 1, n, d) in the data's units: n particles of the raw sampler.
+
+    Of more than so many steps some are left out, the first and the last never.
+    """
     embedding, state = _embedding(fit)
     pick_key, key = jax.random.split(jax.random.key(seed))
     rows = jax.random.randint(pick_key, (n,), 0, fit.points.shape[0])
     frames = np.asarray(embedding.trace(fit.f, fit.points[rows], state, key), np.float64)
-    chosen = np.unique(np.linspace(0, len(frames) - 1, min(len(frames), MOST_FRAMES)).astype(int))
+    chosen = np.unique(np.linspace(0, len(frames) - 1, min(len(frames), most)).astype(int))
     frames = fit.standardiser.inverse(frames[chosen])
     return frames[:, np.isfinite(frames).all(axis=(0, 2))]
 

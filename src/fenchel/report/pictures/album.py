@@ -3,7 +3,6 @@
 import base64
 import re
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from fenchel.report.page.trajectories import trace
 from fenchel.report.page.verdicts import verdicts_section
 from fenchel.report.pictures.grid import Picture, grid, picture_bytes, strip
 from fenchel.report.pictures.opened import PictureRun
+from fenchel.result import Fit
 from fenchel.samplers import Embedding
 
 SHOWN = 64
@@ -36,15 +36,12 @@ PARTS = {
 }
 
 
-def picture_report(
-    run: PictureRun, record: dict[str, Any], evaluation: Evaluation, source: str
-) -> str:
+def picture_report(run: PictureRun, evaluation: Evaluation, source: str) -> str:
     """The page.
 
     **Arguments:**
 
     - `run`: from `open_picture_run`.
-    - `record`: what the run's folder says of its making.
     - `evaluation`: from `evaluate_pictures`, whose figures are shown.
     - `source`: the pictures as the command line would name them.
     """
@@ -56,8 +53,8 @@ def picture_report(
         _energies(figures["energies"]),
         _neighbours(figures["neighbours"]),
         training_section(run.rows),
-        settings_section(record, run.own),
-        commands_section(record, source),
+        settings_section(run.record, run.own),
+        commands_section(run.record, source),
     ]
     name = run.fit.name
     top = head(name, PARTS, _facts(run, evaluation), evaluation)
@@ -98,8 +95,8 @@ def _samples(run: PictureRun, path: Path) -> Markup:
 def _dynamics(run: PictureRun) -> Markup:
     """Some pictures on their way, and what became of them."""
     lead = "From the start's picture, on the left, through the steps of the dynamics."
-    frames = _frames(run)
-    if len(frames) == 1:
+    frames = _frames(run.fit)
+    if frames is None:
         return section("dynamics", "Dynamics", "This sampler has none: its start is all of it.")
     first, last = frames[0].astype(float), frames[-1].astype(float)
     change = last - first
@@ -114,14 +111,12 @@ def _dynamics(run: PictureRun) -> Markup:
     return section("dynamics", "Dynamics", lead, figure(shown, caption, kind="single"))
 
 
-def _frames(run: PictureRun) -> Picture:
-    """(steps, n, height, width, channels), some of the steps with the first and the last."""
-    fit = run.fit
+def _frames(fit: Fit) -> Picture | None:
+    """(steps, n, height, width, channels), the first and the last of the steps among them."""
     if not isinstance(fit.sampler, Embedding):
-        return fit.pictures(FOLLOWED, fit.config.seed)[None]
-    steps = trace(fit, FOLLOWED, fit.config.seed)
-    chosen = np.unique(np.linspace(0, len(steps) - 1, min(len(steps), FRAMES)).astype(int))
-    return np.stack([fit.as_pictures(steps[index]) for index in chosen])
+        return None
+    frames = trace(fit, FOLLOWED, fit.config.seed, FRAMES)
+    return np.stack([fit.as_pictures(x) for x in frames]) if len(frames) > 1 else None
 
 
 def _energies(path: Path) -> Markup:

@@ -28,8 +28,8 @@ from fenchel.report.pictures.features import (
 from fenchel.report.pictures.grid import grid, save_picture
 from fenchel.report.pictures.movement import movement
 from fenchel.report.pictures.neighbours import add_memorisation, save_neighbours
-from fenchel.report.pictures.networks import FID_FILE, SLIM_FILE, Networks
-from fenchel.report.pictures.opened import FEWEST, PictureRun
+from fenchel.report.pictures.networks import FID_FILE, SLIM_FILE, Networks, load_networks
+from fenchel.report.pictures.opened import FEWEST, PictureRun, open_picture_run
 from fenchel.result import Fit
 
 USUAL = 10_000  # samples, unless there are fewer pictures to hold them against
@@ -79,6 +79,20 @@ def evaluate_pictures(
     _movement(found, run.fit, seed)
     _likelihoods(found, run, energies)
     return found.evaluation()
+
+
+def open_and_evaluate(
+    run: str | Path,
+    data: str | None,
+    networks: str | Path | None,
+    counts: Sequence[int] | None,
+    say: Say,
+    command: str,
+) -> tuple[PictureRun, Evaluation]:
+    """The same from folders: the run's, and that of the networks' weights."""
+    opened = open_picture_run(run, data, command)
+    eyes = None if networks is None else load_networks(networks)
+    return opened, evaluate_pictures(opened, eyes, counts, say)
 
 
 def _checked(run: PictureRun, counts: Sequence[int] | None) -> list[int]:

@@ -20,6 +20,7 @@ class PictureRun(NamedTuple):
     """A run, the pictures it was trained on, and ones that it was not, both in random order."""
 
     folder: RunFolder
+    record: dict[str, Any]
     rows: list[dict[str, Any]]
     fit: Fit
     shape: Shape
@@ -61,7 +62,9 @@ def open_picture_run(run: str | Path, data: str | None, command: str = "evaluate
     own = record["data"].get("sha256") == train.fingerprint()["sha256"]
     fit, rows, seed = load(folder.path), folder.read_metrics(), config.seed
     shuffled = None if held_out is None else _shuffled(held_out, seed)
-    return PictureRun(folder, rows, fit, shape, _shuffled(train, seed), shuffled, missing, own)
+    return PictureRun(
+        folder, record, rows, fit, shape, _shuffled(train, seed), shuffled, missing, own
+    )
 
 
 def _held_out(data: str) -> tuple[Pictures | None, str]:
