@@ -20,7 +20,6 @@ from benchmarks.torch_pictures import Sizes, Twin
 from fenchel.build import Parts, build
 from fenchel.config import Config
 from fenchel.dynamics import particle_at
-from fenchel.estimators import log_likelihood
 from fenchel.layers import Doubling
 from fenchel.parameters import fixed, split
 from fenchel.potentials import Scaled
@@ -136,7 +135,7 @@ def _gradients(parts: Parts, gradient: AbstractGradient, points: Points) -> tupl
         f = eqx.combine(f_params, f_static)
         sampler = eqx.combine(sampler_params, sampler_static)
         particles, _ = gradient.draw(sampler, f, points, None, KEY)
-        return log_likelihood(paramax.unwrap(f), points, particles, parts.learner.bound)
+        return parts.learner.bound.value(jax.vmap(paramax.unwrap(f))(points), particles)
 
     return jax.grad(objective, argnums=(0, 1))(f_params, sampler_params)
 

@@ -37,7 +37,7 @@ from benchmarks.record import RESULTS, provenance, versions, write
 from fenchel.build import Parts, build, noise_floor
 from fenchel.config import Config
 from fenchel.data import TOYS, Standardiser
-from fenchel.estimators import FenchelBound, WeightedBound, log_likelihood
+from fenchel.estimators import FenchelBound, WeightedBound
 from fenchel.parameters import split
 from fenchel.samplers import Embedding, Truncated
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
@@ -328,7 +328,7 @@ def _values(f: Potential, sampler: Embedding, points: Points, key: Key) -> dict[
     def potential_loss(params: PyTree):
         f = eqx.combine(params, f_static)
         particles, _ = Truncated().draw(sampler, f, points, None, key)
-        return -log_likelihood(paramax.unwrap(f), points, particles, bound)
+        return -bound.value(jax.vmap(paramax.unwrap(f))(points), particles)
 
     grads, log_weights = jax.grad(sampler_loss, has_aux=True)(sampler_params)
     f_grads = jax.grad(potential_loss)(f_params)
