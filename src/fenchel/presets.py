@@ -86,7 +86,7 @@ _RESIDUAL: dict[str, Any] = {
     "potential": {"kind": "residual-conv", "width": 128},
     "start": {"kind": "residual-picture", "width": 256, "latent": 128},
     "dynamics": {"steps": 10, "step_size": 0.03},
-    "training": {"gradient_penalty": 0.01},
+    "training": {"steps": 50_000, "gradient_penalty": 0.01, "averaging": 0.05},
 }
 
 _DIGITS: dict[str, Any] = {
