@@ -8,8 +8,8 @@
 RUN/pieces.json: iterations and seconds of training so far, FID of the samples and of the start
 alone (no dynamics) against all training pictures, IS-slim and its ratio to that of real pictures,
 how far the dynamics move a pixel, the run's health. FOLDER has fid_2015_fp16.npz and
-slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with a grid of each one's
-last samples.
+slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with FID against minutes as a
+figure and a grid of each one's last samples.
 
 What the reference needs is computed once and kept beside the run, in reference.npz.
 """
@@ -17,10 +17,12 @@ What the reference needs is computed once and kept beside the run, in reference.
 import argparse
 import json
 import shutil
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel import fit as fit_model
@@ -37,6 +39,8 @@ from fenchel.evaluate import (
     load_inception,
     load_slim,
 )
+from fenchel.report import style
+from fenchel.report.bench_figures import LINES
 from fenchel.report.findings import sentence
 from fenchel.report.pictures.grid import grid, save_picture
 from fenchel.report.pictures.movement import movement, start_alone
@@ -153,13 +157,30 @@ def table(arguments: argparse.Namespace) -> None:
         }
         for run in arguments.runs
     }
-    write(arguments.name, {"runs": runs}, as_markdown(runs), arguments.out)
+    words = as_markdown(runs, arguments.name)
+    write(arguments.name, {"runs": runs}, words, arguments.out)
+    curves(runs).savefig(arguments.out / f"{arguments.name}.png", dpi=160)
     for run in arguments.runs:
         shutil.copyfile(run / "scored.png", arguments.out / f"{arguments.name}-{run.name}.png")
-    print(as_markdown(runs))
+    print(words)
 
 
-def as_markdown(runs: dict[str, Any]) -> str:
+def curves(runs: dict[str, Any]) -> Figure:
+    """FID after each piece: filled with the dynamics, hollow for the start alone."""
+    with style.new_figure("FID against minutes of training", (5.0, 3.2)) as figure:
+        axes = figure.subplots()
+        for (name, run), colour in zip(runs.items(), cycle(LINES), strict=False):
+            pieces = run["pieces"]
+            minutes = [row["seconds"] / 60 for row in pieces]
+            axes.plot(minutes, [row["fid"] for row in pieces], "o-", color=colour, label=name)
+            alone = [row.get("fid_start") or np.nan for row in pieces]
+            axes.plot(minutes, alone, "o:", color=colour, markerfacecolor="white")
+        axes.set(xlabel="minutes", ylabel="FID", xlim=(0, None), ylim=(0, None))
+        axes.legend(loc="lower left")
+    return figure
+
+
+def as_markdown(runs: dict[str, Any], name: str) -> str:
     head = ("run", "iterations", "minutes", "FID", "FID, start alone", "IS-slim ratio", "moved")
     lines = [
         "# Pictures: FID against training",
@@ -167,13 +188,16 @@ def as_markdown(runs: dict[str, Any]) -> str:
         "FID of that many samples against all training pictures, by the 2015 network; that of the",
         "start alone is of the same model without its dynamics. IS-slim is by another network than",
         "published scores, and is given as a ratio to that of real pictures (the paper's ratio is",
-        "0.672). `moved` is how far the dynamics move a pixel, in grey levels.",
+        "0.672). `moved` is how far the dynamics move a pixel, in grey levels. In the",
+        "figure, hollow dots are those of the start alone.",
+        "",
+        f"![FID against minutes]({name}.png)",
         "",
         "| " + " | ".join((*head, "health")) + " |",
         "| " + " | ".join(["---"] * (len(head) + 1)) + " |",
     ]
-    for name, run in runs.items():
-        lines += [_line(name, row) for row in run["pieces"]]
+    for run_name, run in runs.items():
+        lines += [_line(run_name, row) for row in run["pieces"]]
     feet = {in_words(row["provenance"]) for run in runs.values() for row in run["pieces"]}
     return "\n".join([*lines, "", *(f"- {sentence(foot)}" for foot in sorted(feet)), ""])
 

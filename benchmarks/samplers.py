@@ -5,8 +5,9 @@
 The sizes are those of TorchEBM's benchmark; energy, start and step sizes are the same for all
 (`benchmarks.peer`). Fenchel's are the library's own samplers, an `Embedding` of data points and a
 recipe, with all that they carry along; fused, all steps of a chain are one kernel on a GPU
-(`FusedLangevin`). In one process, in turns, after compilation; each time is
-the median of the turns.
+(`FusedLangevin`). In one process, in turns, after compilation; each time is the median of the
+turns, and a turn is as many runs as fill ten milliseconds: a single short one would mostly measure
+how a device comes back from another's work.
 """
 
 import argparse
@@ -31,6 +32,7 @@ from fenchel.shapes import Array
 from fenchel.starts import Empirical
 
 TURNS = 25  # at most
+SHORTEST = 0.01  # seconds of a turn
 
 
 def main() -> None:
@@ -101,18 +103,29 @@ def peers(batch: int, dim: int, steps: int, device: str) -> dict[str, dict]:
 
 def in_turns(entries: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """Median milliseconds of each, all taking turns until the time is up."""
-    for run in entries.values():
-        run()  # compiled, and warm
+    runs = {name: _enough(run) for name, run in entries.items()}
     times: dict[str, list[float]] = {name: [] for name in entries}
     ends = time.perf_counter() + seconds * len(entries)
     turn = 0
     while turn < 3 or (turn < TURNS and time.perf_counter() < ends):
         for name, run in entries.items():
-            began = time.perf_counter()
-            run()
-            times[name].append(1e3 * (time.perf_counter() - began))
+            times[name].append(1e3 * _seconds(run, runs[name]))
         turn += 1
     return {name: float(np.median(own)) for name, own in times.items()}
+
+
+def _enough(run: Callable[[], object]) -> int:
+    """Runs that fill a turn, once it is compiled and warm."""
+    _seconds(run, 2)
+    return max(1, round(SHORTEST / _seconds(run, 1)))
+
+
+def _seconds(run: Callable[[], object], times: int) -> float:
+    """Of one run, in so many."""
+    began = time.perf_counter()
+    for _ in range(times):
+        run()
+    return (time.perf_counter() - began) / times
 
 
 def as_markdown(result: dict[str, Any], name: str) -> str:
