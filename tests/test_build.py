@@ -67,6 +67,14 @@ def test_starts_and_what_goes_with_them(kind, expected, exact):
     parts.learner.check(parts.sampler)  # and they do work together
 
 
+@pytest.mark.parametrize(("dim", "weight"), [(1, 1.0), (2, 1.0), (8, 0.25)])
+def test_the_anchor_grows_lighter_in_many_dimensions(dim, weight):
+    """Unless it is given."""
+    planar = SMALL.with_values(start__kind="planar")
+    assert build(planar, dim).learner.anchor == weight
+    assert build(planar.with_values(training__anchor=0.5), dim).learner.anchor == 0.5
+
+
 def test_broken_densities_fall_back_on_the_plain_bound():
     for values in ({"dynamics__box": (-1.0, 1.0)}, {"dynamics__metropolis": True}):
         parts = build(SMALL.with_values(**values), 2)

@@ -124,7 +124,7 @@ def build(
     """The parts of a run; those given are taken as they are, as by `build_model`."""
     potential, sampler = build_model(config, dim, domain=domain, scaling=scaling, **own)
     if isinstance(sampler, Embedding) and config.method in EMBEDDINGS:
-        return Parts(potential, sampler, build_maxmin(config.training, sampler))
+        return Parts(potential, sampler, build_maxmin(config.training, sampler, dim))
     if estimator is None:
         estimator = build_estimator(
             config.method, config.estimator, config.start, dim, potential, _keys(config)[1]
@@ -358,8 +358,8 @@ def build_minimise(config: TrainingConfig, estimator: AbstractEstimator) -> Mini
     )
 
 
-def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
-    """Algorithm 1 with these settings.
+def build_maxmin(config: TrainingConfig, sampler: Embedding, dim: int) -> MaxMin:
+    """Algorithm 1 with these settings, for points of this dimension.
 
     A sampler without an exact density (from a set of points, a box, a Metropolis step) has no
     importance weights, and a start without one no anchor: the paper's plain bound, or no anchor,
@@ -391,7 +391,7 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding) -> MaxMin:
             config.dynamics_rate, sampler_updates, config, config.dynamics_epsilon
         ),
         sampler_steps=config.sampler_steps,
-        anchor=config.anchor if anchored else 0.0,
+        anchor=config.anchor_in(dim) if anchored else 0.0,
         gradient_penalty=config.gradient_penalty,
         wait=Wait(config.wait),
         decay=_decay(config),

@@ -136,10 +136,11 @@ class TrainingConfig:
 
     `bound`: weighted, fenchel or pairs. `gradient`: truncated, detached or bptt. With no
     `sampler_steps` of its own the sampler learns from f's draws, both at once. `first_moment` is
-    Adam's decay of the first moment, `dynamics_epsilon` the dynamics' own Adam's. `noise` is the
-    noise floor on standardised data (the method's own if null), `final_rate` what the learning
-    rates fall to, as a fraction, at the end of the run, and `averaging` how much of the run the
-    moving averages look back on.
+    Adam's decay of the first moment, `dynamics_epsilon` the dynamics' own Adam's. `anchor` is its
+    weight (1 in the plane and less in more dimensions if null), `noise` the noise floor on
+    standardised data (the method's own if null), `final_rate` what the learning rates fall to, as a
+    fraction, at the end of the run, and `averaging` how much of the run the moving averages look
+    back on.
     """
 
     steps: int = 3_000
@@ -147,7 +148,7 @@ class TrainingConfig:
     bound: str = "weighted"
     gradient: str = "truncated"
     sampler_steps: int = 2
-    anchor: float = 1.0
+    anchor: float | None = None
     entropy: float = 1.0
     momentum: float = 1.0
     gradient_penalty: float = 0.0
@@ -162,6 +163,14 @@ class TrainingConfig:
     noise: float | None = None
     block: int = 100
     checkpoint_every: int = 1_000
+
+    def anchor_in(self, dim: int) -> float:
+        """The anchor's weight: as it is set, or else 2/d.
+
+        It holds the start to a finite set of rows. In the plane they show where the modes are; in
+        many dimensions a flow learns them by heart, and the importance weights degenerate.
+        """
+        return min(1.0, 2 / dim) if self.anchor is None else self.anchor
 
     def floor(self, own: float) -> float:
         """The noise floor: as it is set, or else the method's own."""

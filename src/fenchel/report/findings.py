@@ -38,10 +38,10 @@ class Findings:
         }
         training = self.lines[0]
         if named["bad"]:
-            words = f"Not a good fit: see {', '.join(named['bad'])}."
+            words = f"Not a good fit: see {'; '.join(named['bad'])}."
             return Line("verdict", training.value, "bad", words)
         if named["caution"]:
-            words = f"Usable with care: see {', '.join(named['caution'])}."
+            words = f"Usable with care: see {'; '.join(named['caution'])}."
             return Line("verdict", training.value, "caution", words)
         return Line("verdict", training.value, "good", "No fault was found in this fit.")
 
