@@ -14,6 +14,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,7 @@ import numpy as np
 
 from benchmarks.peer import SIZES, WORK, initial_batch
 from benchmarks.record import RESULTS, provenance, versions, write
+from benchmarks.turns import milliseconds
 from fenchel.dynamics import CentredNormal, Options, hmc, langevin
 from fenchel.samplers import AbstractSampler, Embedding, FusedLangevin
 from fenchel.shapes import Array
@@ -103,29 +105,21 @@ def peers(batch: int, dim: int, steps: int, device: str) -> dict[str, dict]:
 
 def in_turns(entries: dict[str, Callable[[], object]], seconds: float) -> dict[str, float]:
     """Median milliseconds of each, all taking turns until the time is up."""
-    runs = {name: _enough(run) for name, run in entries.items()}
+    for run in entries.values():  # compiled, and then warm
+        milliseconds(partial(_once, run), SHORTEST)
     times: dict[str, list[float]] = {name: [] for name in entries}
     ends = time.perf_counter() + seconds * len(entries)
     turn = 0
     while turn < 3 or (turn < TURNS and time.perf_counter() < ends):
         for name, run in entries.items():
-            times[name].append(1e3 * _seconds(run, runs[name]))
+            times[name].append(milliseconds(partial(_once, run), SHORTEST))
         turn += 1
     return {name: float(np.median(own)) for name, own in times.items()}
 
 
-def _enough(run: Callable[[], object]) -> int:
-    """Runs that fill a turn, once it is compiled and warm."""
-    _seconds(run, 2)
-    return max(1, round(SHORTEST / _seconds(run, 1)))
-
-
-def _seconds(run: Callable[[], object], times: int) -> float:
-    """Of one run, in so many."""
-    began = time.perf_counter()
-    for _ in range(times):
-        run()
-    return (time.perf_counter() - began) / times
+def _once(run: Callable[[], object]) -> int:
+    run()
+    return 1
 
 
 def as_markdown(result: dict[str, Any], name: str) -> str:

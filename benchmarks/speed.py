@@ -34,6 +34,7 @@ import numpy as np
 import paramax
 
 from benchmarks.record import RESULTS, provenance, versions, write
+from benchmarks.turns import milliseconds
 from fenchel.build import Parts, build, noise_floor
 from fenchel.config import Config
 from fenchel.data import TOYS, Standardiser
@@ -161,7 +162,7 @@ def race(seconds: float, with_torch: bool, with_compile: bool) -> dict[str, Any]
     runners = {name: entry.pop("runner") for name, entry in entries.items() if "runner" in entry}
     for _ in range(ROUNDS):
         for name, runner in runners.items():
-            entries[name].setdefault("rounds", []).append(_milliseconds(runner, seconds / ROUNDS))
+            entries[name].setdefault("rounds", []).append(milliseconds(runner, seconds / ROUNDS))
     for name in runners:
         entries[name]["milliseconds"] = float(np.median(entries[name]["rounds"]))
         say(f"{name}: {entries[name]['milliseconds']:.2f} ms an iteration")
@@ -201,14 +202,6 @@ def _first_call(name: str, runner: Callable[[], int]) -> float:
         times.append(time.perf_counter() - began)
     say(f"{name}: ready after {times[0]:.1f} s")
     return max(0.0, times[0] - times[1])
-
-
-def _milliseconds(runner: Callable[[], int], seconds: float) -> float:
-    """An iteration's, over blocks that take about so long together."""
-    count, began = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - began) < seconds:
-        count += runner()
-    return 1e3 * elapsed / count
 
 
 @contextmanager
@@ -377,7 +370,7 @@ def cost_of_steps(seconds: float) -> dict[str, Any]:
         runners[steps] = Fenchel(CONFIG.with_values(dynamics__steps=steps), block=20)
         _first_call(f"T = {steps}", runners[steps])
     rounds = [
-        [_milliseconds(runner, seconds / STEP_ROUNDS) for runner in runners.values()]
+        [milliseconds(runner, seconds / STEP_ROUNDS) for runner in runners.values()]
         for _ in range(STEP_ROUNDS)
     ]
     times = np.median(rounds, axis=0)

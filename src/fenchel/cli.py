@@ -413,14 +413,15 @@ def methods(as_json: Json = False) -> None:
     if as_json:
         _print_json([{"name": name, **asdict(method)} for name, method in METHODS.items()])
         return
-    table = Table(title="Methods of `fit`")
-    table.add_column("method", no_wrap=True)
-    for column in ("what it is", "needs", "gives", "cost a datum"):
+    table = Table(title="Methods of `fit`", show_lines=True)
+    # What it is stands beneath its name: beside it, no column would be as wide as its own words.
+    table.add_column("method", width=max(map(len, METHODS)))
+    for column in ("needs", "gives", "cost a datum"):
         table.add_column(column)
-    table.add_column("discrete", no_wrap=True)
     for name, method in METHODS.items():
-        too = "too" if method.discrete else ""
-        table.add_row(name, method.summary, method.needs, method.gives, method.cost, too)
+        too = "; for discrete data too" if method.discrete else ""
+        called = f"[bold]{name}[/]\n{_escaped(method.summary + too)}"
+        table.add_row(called, method.needs, method.gives, method.cost)
     out.print(table)
 
 
