@@ -43,7 +43,8 @@ from fenchel.build import Parts, build
 from fenchel.config import Config
 from fenchel.presets import preset
 from fenchel.train import PictureBatches, TrainState
-from fenchel.train.loop import compiled_block
+from fenchel.train.compiling import compiled
+from fenchel.train.loop import run_block
 
 FENCHEL, COMPILED = "Fenchel", "PyTorch, score written out and compiled"
 OUT_OF_MEMORY = "out of memory"
@@ -166,7 +167,7 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
     pairs = product(arguments.batches, arguments.gradients)
     jobs = [_job(_config(batch, gradient, arguments.tiny)) for batch, gradient in pairs]
     # Tracing is Python's, one at a time; compilers run side by side, and share the device well.
-    lowered = [compiled_block.lower(*job.arguments()) for job in jobs]
+    lowered = [compiled(run_block).lower(*job.arguments()) for job in jobs]
     say(f"{len(jobs)} programs traced")
     with ThreadPoolExecutor(arguments.compilers) as pool:
         programs = list(pool.map(_compiled, lowered))
@@ -327,7 +328,7 @@ def _second_chances(cell: Cell, contestants: list[Contestant]) -> list[Contestan
     chances = []
     if reasons[FENCHEL] == OUT_OF_MEMORY:
         job = _job(cell.job.config.with_values(dynamics__remat=True))
-        program = _compiled(compiled_block.lower(*job.arguments()))
+        program = _compiled(compiled(run_block).lower(*job.arguments()))
         chances.append(_ours(f"{FENCHEL}, rematerialised", job, program))
     failed = any("graphs" in name and "Error" in reason for name, reason in reasons.items())
     if failed and COMPILED not in reasons:

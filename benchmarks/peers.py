@@ -291,7 +291,8 @@ def speed(arguments: argparse.Namespace) -> None:
     from fenchel.build import build, noise_floor
     from fenchel.config import Config
     from fenchel.train import Batches
-    from fenchel.train.loop import compiled_block
+    from fenchel.train.compiling import compiled
+    from fenchel.train.loop import run_block
 
     data, length, rounds = moons(1)[0], 100, 3
     result: dict[str, Any] = {"provenance": provenance(), "rows": []}
@@ -305,7 +306,7 @@ def speed(arguments: argparse.Namespace) -> None:
 
         def run(learner=parts.learner, state=state, batches=batches) -> float:
             began = time.perf_counter()
-            jax.block_until_ready(compiled_block(learner, state, batches, length))
+            jax.block_until_ready(compiled(run_block)(learner, state, batches, length))
             return 1e3 * (time.perf_counter() - began) / length
 
         run()

@@ -43,7 +43,8 @@ from fenchel.parameters import split
 from fenchel.samplers import Embedding, Truncated
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 from fenchel.train import Batches
-from fenchel.train.loop import compiled_block
+from fenchel.train.compiling import compiled
+from fenchel.train.loop import run_block
 
 if TYPE_CHECKING:  # PyTorch need not be there
     from benchmarks.torch_twin import Sizes, Twin
@@ -121,7 +122,7 @@ class Fenchel:
         self.batches = Batches(data(), config.training.batch, _floor(config))
 
     def __call__(self) -> int:
-        done = compiled_block(self.parts.learner, self.state, self.batches, self.block)
+        done = compiled(run_block)(self.parts.learner, self.state, self.batches, self.block)
         self.state, info = jax.block_until_ready(done)
         dropped = int(np.sum(info.dropped_potential) + np.sum(info.dropped_sampler))
         if dropped:
@@ -292,7 +293,8 @@ def sizes(config: Config) -> "Sizes":
 def by_twin_names(potential: PyTree, sampler: PyTree) -> dict[str, Array]:
     """Fenchel's parameters, or gradients with respect to them, by their names in the twin."""
     shape = CONFIG.start.layers, 5  # two weights, two scales and a bias a layer
-    planar = [leaf for leaf in jax.tree.leaves(sampler.start) if jnp.shape(leaf) == shape]
+    arrays = jax.tree.leaves(eqx.filter(sampler.start, eqx.is_array))
+    planar = [leaf for leaf in arrays if leaf.shape == shape]
     dynamics = sampler.dynamics
     scales = sampler.start.momentum.scale.args[0], dynamics.between.momentum.scale.args[0]
     table = {
@@ -414,8 +416,8 @@ def _memory(steps: int, remat: bool) -> int:
         return -maxmin.dual.log_partition(particles)
 
     inputs = params, data()[:MEMORY_BATCH], jax.random.key(0)
-    compiled = jax.jit(jax.value_and_grad(loss)).lower(*inputs).compile()
-    return compiled.memory_analysis().temp_size_in_bytes
+    program = jax.jit(jax.value_and_grad(loss)).lower(*inputs).compile()
+    return program.memory_analysis().temp_size_in_bytes
 
 
 def as_markdown(result: dict[str, Any]) -> str:

@@ -10,6 +10,7 @@ from jax import lax
 
 from fenchel.errors import DivergenceError
 from fenchel.train.batches import AbstractBatches
+from fenchel.train.compiling import compiled
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 
@@ -40,9 +41,6 @@ def run_block(
     return eqx.combine(arrays, static), info
 
 
-compiled_block = eqx.filter_jit(run_block, donate="none")
-
-
 def run(
     learner: AbstractLearner,
     state: TrainState,
@@ -57,7 +55,7 @@ def run(
     iteration = int(state.iteration)
     while iteration < steps:
         length = min(block - iteration % block, steps - iteration)
-        state, info = compiled_block(learner, state, batches, length)
+        state, info = compiled(run_block)(learner, state, batches, length)
         info = jax.tree.map(np.asarray, info)
         iteration += length
         yield Block(state, info, iteration)  # before the check: what happened is to be recorded
