@@ -1,7 +1,8 @@
 """How good do pictures get, and how soon? A run in pieces of a few minutes, scored after each.
 
     python -m benchmarks.pictures piece RUN --data cifar10.npz --networks FOLDER
-                                  [--preset cifar10] [--config FILE] [--minutes 8] [--samples 10000]
+                                  [--preset cifar10] [--dynamics none] [--steps N] [--minutes 8]
+                                  [--samples 10000]
     python -m benchmarks.pictures table RUN... [--out benchmarks/results] [--name pictures-cifar10]
 
 `piece` begins the run, or goes on with it, for so many minutes, and then writes a row into
@@ -26,7 +27,6 @@ from matplotlib.figure import Figure
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel import fit as fit_model
-from fenchel.config import Config
 from fenchel.data import load_pictures
 from fenchel.evaluate import (
     FeatureMoments,
@@ -60,7 +60,8 @@ def main() -> None:
     one.add_argument("--data", required=True)
     one.add_argument("--networks", type=Path, required=True)
     one.add_argument("--preset", default="cifar10")
-    one.add_argument("--config", type=Path)
+    one.add_argument("--dynamics", help="instead of the preset's, such as none")
+    one.add_argument("--steps", type=int, help="instead of the preset's")
     one.add_argument("--minutes", type=float, default=8.0)
     one.add_argument("--samples", type=int, default=10_000)
     all_of_them = commands.add_parser("table")
@@ -79,6 +80,7 @@ def piece(arguments: argparse.Namespace) -> None:
     fitted = trained(arguments)
     rows = RunFolder(arguments.run).read_metrics()
     moved = movement(fitted, MOVED, SEED)
+    moves = moved is not None and moved.levels > 0
     row = {
         "iteration": rows[-1]["iteration"],
         "seconds": sum(
@@ -89,7 +91,7 @@ def piece(arguments: argparse.Namespace) -> None:
         "potential_data": rows[-1]["potential_data"],
         "potential_draws": rows[-1]["potential_draws"],
         "moved_levels": None if moved is None else moved.levels,
-        **scores(fitted, arguments),
+        **scores(fitted, start_alone(fitted) if moves else None, arguments),
         "provenance": provenance(),
     }
     path = arguments.run / "pieces.json"
@@ -100,18 +102,15 @@ def piece(arguments: argparse.Namespace) -> None:
 
 def trained(arguments: argparse.Namespace) -> Fit:
     begun = (arguments.run / "config.json").exists()
-    settings: dict[str, Any] = {}
-    if not begun and arguments.config is not None:
-        settings["config"] = Config.from_file(arguments.config)
-    elif not begun:
-        settings["preset"] = arguments.preset
+    asked = {name: getattr(arguments, name) for name in ("preset", "dynamics", "steps")}
+    settings: dict[str, Any] = {} if begun else asked
     return fit_model(
         arguments.data, out=arguments.run, resume=begun, minutes=arguments.minutes, **settings
     )
 
 
-def scores(fitted: Fit, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Of the model's samples, and of its start's."""
+def scores(fitted: Fit, start: Fit | None, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Of the model's samples, and of its start's where the dynamics make a difference."""
     network = load_inception(arguments.networks / "fid_2015_fp16.npz")
     slim = load_slim(arguments.networks / "slim_v3_uint8.npz")
     reference, real = references(network, slim, arguments)
@@ -126,7 +125,6 @@ def scores(fitted: Fit, arguments: argparse.Namespace) -> dict[str, Any]:
         "is_slim_real": real,
         "is_slim_ratio": score / real,
     }
-    start = start_alone(fitted)
     if start is not None:
         first = start.pictures(arguments.samples, SEED)
         moments = feature_moments(feature_batches(network, first))
@@ -173,7 +171,7 @@ def curves(runs: dict[str, Any]) -> Figure:
             pieces = run["pieces"]
             minutes = [row["seconds"] / 60 for row in pieces]
             axes.plot(minutes, [row["fid"] for row in pieces], "o-", color=colour, label=name)
-            alone = [row.get("fid_start") or np.nan for row in pieces]
+            alone = [_of_start(row) or np.nan for row in pieces]
             axes.plot(minutes, alone, "o:", color=colour, markerfacecolor="white")
         axes.set(xlabel="minutes", ylabel="FID", xlim=(0, None), ylim=(0, None))
         axes.legend(loc="lower left")
@@ -203,7 +201,7 @@ def as_markdown(runs: dict[str, Any], name: str) -> str:
 
 
 def _line(name: str, row: dict[str, Any]) -> str:
-    start, moved = row.get("fid_start"), row["moved_levels"]
+    start, moved = _of_start(row), row["moved_levels"]
     cells = (
         name,
         f"{row['iteration']:,}",
@@ -211,10 +209,15 @@ def _line(name: str, row: dict[str, Any]) -> str:
         f"{row['fid']:.2f} ({row['samples']:,})",
         "-" if start is None else f"{start:.2f}",
         f"{row['is_slim_ratio']:.3f}",
-        "-" if moved is None else f"{moved:.2f}",
+        "-" if not moved else f"{moved:.2f}",
         f"{row['health']['word']}, {row['dropped_steps']} dropped",
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _of_start(row: dict[str, Any]) -> float | None:
+    """FID of the start alone, where there is more than that."""
+    return row.get("fid_start") if row["moved_levels"] else None
 
 
 def _length(rows: list[dict[str, Any]], index: int) -> int:

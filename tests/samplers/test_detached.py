@@ -54,15 +54,15 @@ def by_hand(f, sampler, still):
     step = sampler.dynamics.layer
 
     def one(point, key):
-        start_key, _ = jax.random.split(key)
-        x, v, log_q = sampler.start.draw(point, None, start_key)
+        x, v, log_q = sampler.start.draw(point, None, key)
         for _ in range(STEPS):
             v = step.damping * v + step.step_size * CLIP(still(jax.grad(f)(x)))
             x = x + v
             log_q = log_q - 2 * jnp.log(step.damping)
         return f(x) - kinetic_energy(v, 2.0) - log_q
 
-    return jnp.mean(jax.vmap(one)(jnp.asarray(POINTS), jax.random.split(KEY, len(POINTS))))
+    start_keys, _ = jax.random.split(KEY, (2, len(POINTS)))
+    return jnp.mean(jax.vmap(one)(jnp.asarray(POINTS), start_keys))
 
 
 def gradients(loss):

@@ -134,13 +134,13 @@ def draw(name, kind, dim=2):
 def unrolled(dynamics, key):
     """The single steps within, each with its key."""
     if isinstance(dynamics, Chain):
-        layers = [(layer, jax.random.fold_in(key, i)) for i, layer in enumerate(dynamics.layers)]
+        layers = dynamics.layers
     elif isinstance(dynamics, Repeat | PerStep):
-        keys = jax.random.split(key, dynamics.count)
-        layers = [(_layers(dynamics, i), keys[i]) for i in range(dynamics.count)]
+        layers = [layer for i in range(dynamics.count) for layer in _layers(dynamics, i)]
     else:
         return [(dynamics, key)]
-    return [pair for layer in layers for pair in unrolled(*layer)]
+    keys = jax.random.split(key, len(layers))
+    return [pair for layer in zip(layers, keys, strict=True) for pair in unrolled(*layer)]
 
 
 def _layers(dynamics, index):
@@ -150,7 +150,7 @@ def _layers(dynamics, index):
     else:
         layer = _at(dynamics.layers, index)
         between = _at(dynamics.between, index - 1) if index else None
-    return Chain([between, layer]) if index else layer
+    return [between, layer] if index else [layer]
 
 
 def _at(module, index):
@@ -228,10 +228,10 @@ def log_det(steps, inputs, step=1e-30):
 def begun(kind, dim, latent, precision):
     """The start's own draws (x0, v0, log q0), which have tests of their own."""
     start = paramax.unwrap(start_of(kind, dim, latent, precision))
-    keys = jax.vmap(jax.random.split)(jax.random.split(jax.random.key(KEY), PARTICLES))
+    start_keys, move_keys = jax.random.split(jax.random.key(KEY), (2, PARTICLES))
     with jax.disable_jit():
-        draws = jax.vmap(lambda key: start.draw(jnp.zeros(dim), None, key))(keys[:, 0])
-    return list(zip(*map(np.asarray, draws), keys[:, 1], strict=True))
+        draws = jax.vmap(lambda key: start.draw(jnp.zeros(dim), None, key))(start_keys)
+    return list(zip(*map(np.asarray, draws), move_keys, strict=True))
 
 
 def reference(name, kind, dim=2):

@@ -22,9 +22,9 @@ class AbstractStack(AbstractDynamics):
     def in_order(self) -> list[AbstractDynamics]:
         """The layers, one after the other as they are run."""
 
-    @abstractmethod
     def keys(self, key: Key) -> list[Key]:
-        """What each of them gets of the stack's own key."""
+        """What each of them gets of the stack's own key, by one call for all."""
+        return list(jax.random.split(key, len(self.in_order())))
 
 
 class Chain(AbstractStack):
@@ -40,15 +40,12 @@ class Chain(AbstractStack):
         return all(layer.exact for layer in self.layers)
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        for index, layer in enumerate(self.layers):
-            particle = layer(f, particle, jax.random.fold_in(key, index))
+        for layer, own in zip(self.layers, self.keys(key), strict=True):
+            particle = layer(f, particle, own)
         return particle
 
     def in_order(self) -> list[AbstractDynamics]:
         return list(self.layers)
-
-    def keys(self, key: Key) -> list[Key]:
-        return [jax.random.fold_in(key, index) for index in range(len(self.layers))]
 
 
 class Repeat(AbstractStack):
@@ -68,16 +65,16 @@ class Repeat(AbstractStack):
         return self.layer.exact and self.between.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        keys = jax.random.split(key, self.count)
-        particle = self.layer(f, particle, keys[0])
-        again = Chain([self.between, self.layer])
-        return _scan(lambda p, k: again(f, p, k), particle, keys[1:], self.remat)
+        first, others = _step_keys(key, self.count)
+        particle = self.layer(f, particle, first)
+
+        def step(particle: Particle, keys: Key) -> Particle:
+            return self.layer(f, self.between(f, particle, keys[0]), keys[1])
+
+        return _scan(step, particle, others, self.remat)
 
     def in_order(self) -> list[AbstractDynamics]:
         return [self.layer] + [self.between, self.layer] * (self.count - 1)
-
-    def keys(self, key: Key) -> list[Key]:
-        return _step_keys(key, self.count)
 
 
 class PerStep(AbstractStack):
@@ -105,16 +102,17 @@ class PerStep(AbstractStack):
         return self.layers.exact and self.between.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        keys = jax.random.split(key, self.count)
-        particle = unstack(self.layers, 0)(f, particle, keys[0])
+        first, others = _step_keys(key, self.count)
+        particle = unstack(self.layers, 0)(f, particle, first)
         again = (self.between, unstack(self.layers, slice(1, None)))
         arrays, static = eqx.partition(again, eqx.is_array)
 
         def step(particle: Particle, inputs: tuple[PyTree, Key]) -> Particle:
-            own, step_key = inputs
-            return Chain(eqx.combine(own, static))(f, particle, step_key)
+            own, keys = inputs
+            between, layer = eqx.combine(own, static)
+            return layer(f, between(f, particle, keys[0]), keys[1])
 
-        return _scan(step, particle, (arrays, keys[1:]), self.remat)
+        return _scan(step, particle, (arrays, others), self.remat)
 
     def in_order(self) -> list[AbstractDynamics]:
         layers = [unstack(self.layers, 0)]
@@ -122,14 +120,11 @@ class PerStep(AbstractStack):
             layers += [unstack(self.between, index - 1), unstack(self.layers, index)]
         return layers
 
-    def keys(self, key: Key) -> list[Key]:
-        return _step_keys(key, self.count)
 
-
-def _step_keys(key: Key, count: int) -> list[Key]:
-    """Of `count` steps; from the second on each is a chain with what is between."""
-    first, *others = jax.random.split(key, count)
-    return [first] + [jax.random.fold_in(other, index) for other in others for index in (0, 1)]
+def _step_keys(key: Key, count: int) -> tuple[Key, Key]:
+    """Of the first step; and of each that follows, with what comes before it: (count - 1, 2)."""
+    keys = jax.random.split(key, 2 * count - 1)
+    return keys[0], keys[1:].reshape(count - 1, 2)
 
 
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:

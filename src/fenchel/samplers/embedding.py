@@ -64,11 +64,12 @@ class Embedding(AbstractSampler):
     ) -> tuple[Particle, PyTree]:
         sampler, f = paramax.unwrap((self, f))
 
-        def one(point: Point, key: Key) -> Particle:
-            return sampler._one(f, point, state, key)
+        def one(point: Point, start_key: Key, move_key: Key) -> Particle:
+            particle = sampler._first(f, point, state, start_key)
+            return sampler.dynamics(f, particle, move_key).retired(sampler.precision)
 
-        keys = jax.random.split(key, points.shape[0])
-        particles = jax.vmap(one, axis_name=BATCH)(points, keys)
+        keys = _keys(key, points)
+        particles = jax.vmap(one, axis_name=BATCH)(points, *keys)
         return particles, sampler.start.remember(state, particles.x)
 
     def settled(self, key: Key) -> "Embedding":
@@ -82,8 +83,8 @@ class Embedding(AbstractSampler):
         kind are compiled once, so that long chains can be followed too: not for use within `jit`.
         """
         sampler, f = paramax.unwrap((self, f))
-        keys = jax.random.split(key, points.shape[0])
-        particles, move_keys = _begin(sampler, f, points, state, keys)
+        start_keys, move_keys = _keys(key, points)
+        particles = _begin(sampler, f, points, state, start_keys)
         step_keys = jax.vmap(lambda key: [own for _, own in unroll(sampler.dynamics, key)])
         steps = [step for step, _ in unroll(sampler.dynamics, key)]
         frames = [particles.x[None]]
@@ -112,15 +113,16 @@ class Embedding(AbstractSampler):
 
         return jax.vmap(one)(points, jax.random.split(key, points.shape[0]))
 
-    def _one(self, f: Potential, point: Point, state: PyTree, key: Key) -> Particle:
-        particle, move_key = self._first(f, point, state, key)
-        return self.dynamics(f, particle, move_key).retired(self.precision)
+    def _first(self, f: Potential, point: Point, state: PyTree, key: Key) -> Particle:
+        """As the start draws it."""
+        x, v, log_q = self.start.draw(point, state, key)
+        return particle_at(f, x, v, log_q)
 
-    def _first(self, f: Potential, point: Point, state: PyTree, key: Key) -> tuple[Particle, Key]:
-        """As the start draws it, and the key of what moves it."""
-        start_key, move_key = jax.random.split(key)
-        x, v, log_q = self.start.draw(point, state, start_key)
-        return particle_at(f, x, v, log_q), move_key
+
+def _keys(key: Key, points: Points) -> tuple[Key, Key]:
+    """For every point, that of its start and that of what moves it."""
+    start_keys, move_keys = jax.random.split(key, (2, points.shape[0]))
+    return start_keys, move_keys
 
 
 @eqx.filter_jit
