@@ -144,13 +144,13 @@ def _noise(config: Config, dim: int) -> tuple[Array, Array, Array]:
     """The standard normal numbers that a draw makes of its key: its keys, replayed."""
 
     def one(key: Key) -> tuple[Array, Array, Array]:
-        start_key, _ = jax.random.split(key)
-        keys = jax.random.split(start_key, 3)
+        keys = jax.random.split(key, 3)
         sizes = (config.start.latent, dim, dim)
         z, noise, v = (jax.random.normal(k, (n,)) for k, n in zip(keys, sizes, strict=True))
         return z, noise, v
 
-    return jax.vmap(one)(jax.random.split(KEY, config.training.batch))
+    start_keys, _ = jax.random.split(KEY, (2, config.training.batch))
+    return jax.vmap(one)(start_keys)
 
 
 def _learnt(potential: PyTree, sampler: PyTree) -> dict[str, Array]:

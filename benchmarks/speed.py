@@ -334,14 +334,13 @@ def _noise(sampler: Embedding, count: int, key: Key) -> tuple[Array, Array]:
     """The standard normal numbers that `sampler.draw` makes of this key: its keys, replayed."""
     steps, dim = CONFIG.dynamics.steps, 2
 
-    def one(key: Key) -> tuple[Array, Array]:
-        start_key, move_key = jax.random.split(key)
+    def one(start_key: Key, move_key: Key) -> tuple[Array, Array]:
         x_key, v_key = jax.random.split(start_key)
         z = sampler.start.distribution.base_dist.sample(x_key)
-        refreshes = [jax.random.fold_in(k, 0) for k in jax.random.split(move_key, steps)[1:]]
+        refreshes = jax.random.split(move_key, 2 * steps - 1)[1::2]
         return z, jnp.stack([jax.random.normal(k, (dim,)) for k in (v_key, *refreshes)])
 
-    return jax.vmap(one, out_axes=(0, 1))(jax.random.split(key, count))
+    return jax.vmap(one, out_axes=(0, 1))(*jax.random.split(key, (2, count)))
 
 
 @cache
