@@ -11,7 +11,7 @@ ROOT = Path(fenchel.__file__).parent
 FLOORS = (
     ("shapes", "errors", "version"),
     ("parameters", "arrays", "stacking", "choices", "states"),
-    ("weights", "layers"),
+    ("activations", "weights", "layers"),
     ("potentials",),
     ("dynamics",),
     ("starts",),

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from scipy import signal, stats
 
-from fenchel.layers import FEW, Convolution, Dense, Doubling, doubled, halved, leaky_relu
+from fenchel.layers import FEW, Convolution, Dense, Doubling, doubled, halved
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -110,10 +110,6 @@ def test_halves_and_doubles():
     np.testing.assert_allclose(halved(doubled(jnp.asarray(y))), y, atol=1e-15)
     # Up to a factor of four, the one is the other's transpose.
     assert np.sum(half * y) == pytest.approx(np.sum(x * double) / 4, rel=1e-12)
-
-
-def test_the_leaky_relu_has_the_papers_slope():
-    np.testing.assert_allclose(leaky_relu(jnp.array([-2.0, 0.0, 3.0])), [-0.2, 0.0, 3.0])
 
 
 MADE = {

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
+from fenchel.activations import leaky_relu, silu
 from fenchel.choices import choose
 from fenchel.config import Config, PotentialConfig, StartConfig, TrainingConfig
 from fenchel.data import Standardiser
@@ -35,7 +36,6 @@ from fenchel.estimators import (
     Pairs,
     WeightedBound,
 )
-from fenchel.layers import leaky_relu
 from fenchel.methods import METHODS
 from fenchel.parameters import given
 from fenchel.picture_parts import (
@@ -81,7 +81,7 @@ from fenchel.starts import residual as make_residual
 from fenchel.train import AbstractLearner, MaxMin, Minimise, Simultaneous, Wait
 
 ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
-    "silu": jax.nn.silu,
+    "silu": silu,
     "softplus": jax.nn.softplus,
     "tanh": jnp.tanh,
     "gelu": jax.nn.gelu,

@@ -83,11 +83,6 @@ def doubled(x: Array) -> Array:
     return jnp.repeat(jnp.repeat(x, 2, axis=0), 2, axis=1)
 
 
-def leaky_relu(x: Array) -> Array:
-    """The paper's, with a slope of 0.1 below zero."""
-    return jax.nn.leaky_relu(x, 0.1)
-
-
 def _shifted(y: Array, bias: Array) -> Array:
     """Each channel by its own."""
     return y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)

@@ -10,8 +10,9 @@ import paramax
 import pytest
 from scipy import signal
 
+from fenchel.activations import leaky_relu
 from fenchel.errors import InputError
-from fenchel.layers import Dense, leaky_relu
+from fenchel.layers import Dense
 from fenchel.parameters import flat, learnt, split
 from fenchel.potentials import ConvNet, DiagonalGaussian, ResidualNet, Scaled, spectral
 from fenchel.weights import rounded

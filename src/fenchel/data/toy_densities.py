@@ -17,7 +17,6 @@ from fenchel.data.toy_samplers import (
     MULTIRING_RADII,
     RING_STD,
     SPIRAL_ARMS,
-    SPIRAL_SPREAD,
     SWISSROLL_RANGE,
     TWO_SPIRALS_TURN,
     eight_centres,
@@ -25,6 +24,7 @@ from fenchel.data.toy_samplers import (
     place_moons,
     polar,
     spiral_arm,
+    spiral_spread,
     two_spirals_arm,
     upper_moon,
 )
@@ -152,15 +152,10 @@ def ring(x: NDArray) -> NDArray:
 
 
 def spiral(x: NDArray) -> NDArray:
-    """The spread shrinks with `a`, so the nodes are even in log a.
-
-    The arms start at a = 1e-6 π: what is left out is a millionth of the mass, within 5e-6 of 0.
-    """
-    log_a, log_weights = _nodes(np.log(1e-6 * np.pi), np.log(np.pi), 256)
-    a = np.exp(log_a)
+    a, log_weights = _nodes(0, np.pi, 128)
     centres = np.concatenate([spiral_arm(a, arm) for arm in range(SPIRAL_ARMS)])
-    log_weights = log_weights + log_a - np.log(np.pi * SPIRAL_ARMS)
-    std = SPIRAL_SPREAD * np.tile(a, SPIRAL_ARMS)
+    log_weights = log_weights - np.log(np.pi * SPIRAL_ARMS)
+    std = spiral_spread(np.tile(a, SPIRAL_ARMS))
     return _gaussian_mixture(x, centres, np.tile(log_weights, SPIRAL_ARMS), std)
 
 

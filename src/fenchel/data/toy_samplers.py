@@ -16,7 +16,6 @@ SWISSROLL_RANGE = (1.5 * np.pi, 4.5 * np.pi)
 MULTIRING_RADII = np.array([1.0, 3.0, 5.0])
 RING_STD = 0.2
 SPIRAL_ARMS = 3
-SPIRAL_SPREAD = 0.6 / np.pi  # standard deviation per radian along the arm
 
 
 def polar(radius: NDArray, angle: NDArray) -> Points:
@@ -43,6 +42,11 @@ def two_spirals_arm(s: NDArray) -> Points:
 
 def spiral_arm(a: NDArray, arm: NDArray | int) -> Points:
     return polar(1.5 * a, a + 2 * np.pi * arm / SPIRAL_ARMS)
+
+
+def spiral_spread(a: NDArray) -> NDArray:
+    """The standard deviation about the arm, from its root to its tip."""
+    return 0.1 + 0.5 * a / np.pi
 
 
 def eight_centres() -> Points:
@@ -129,7 +133,7 @@ def ring(n: int, rng: Rng) -> Points:
 
 def spiral(n: int, rng: Rng) -> Points:
     a = rng.uniform(0, np.pi, n)
-    spread = SPIRAL_SPREAD * a[:, None] * rng.standard_normal((n, 2))
+    spread = spiral_spread(a)[:, None] * rng.standard_normal((n, 2))
     return spiral_arm(a, rng.integers(SPIRAL_ARMS, size=n)) + spread
 
 

@@ -8,12 +8,13 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fenchel.activations import silu
 from fenchel.shapes import Array, Key, Momentum, Point, Scalar
 
 
 def _quiet_mlp(inputs: int, outputs: int, width: int, key: Key) -> eqx.nn.MLP:
     """A two-layer net whose output starts at zero."""
-    net = eqx.nn.MLP(inputs, outputs, width, 2, jax.nn.silu, key=key)
+    net = eqx.nn.MLP(inputs, outputs, width, 2, silu, key=key)
     last = lambda net: (net.layers[-1].weight, net.layers[-1].bias)  # noqa: E731
     return eqx.tree_at(last, net, jax.tree.map(jnp.zeros_like, last(net)))
 

@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fenchel.activations import silu
 from fenchel.shapes import Array, Key, Point, Scalar
 
 
@@ -27,7 +28,7 @@ class MLP(eqx.Module):
         dim: int,
         width: int = 128,
         depth: int = 3,
-        activation: Callable[[Array], Array] = jax.nn.silu,
+        activation: Callable[[Array], Array] = silu,
         *,
         key: Key,
     ):

@@ -11,8 +11,9 @@ import jax
 import jax.numpy as jnp
 from jax.typing import DTypeLike
 
+from fenchel.activations import leaky_relu
 from fenchel.errors import InputError
-from fenchel.layers import Convolution, Dense, Wrap, halved, leaky_relu, plain
+from fenchel.layers import Convolution, Dense, Wrap, halved, plain
 from fenchel.shapes import Array, Key, Point, Scalar
 from fenchel.weights import SpectralNorm, rounded
 

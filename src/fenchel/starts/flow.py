@@ -10,6 +10,7 @@ from flowjax import flows
 from flowjax.bijections import Affine, Chain, RationalQuadraticSpline, Scan, Vmap
 from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
 
+from fenchel.activations import silu
 from fenchel.dynamics import CentredNormal
 from fenchel.parameters import given
 from fenchel.shapes import Key, Momentum, Point, Scalar
@@ -96,7 +97,7 @@ def _coupling(dim: int, transformer, layers: int, width: int, depth: int, key: K
         flow_layers=layers,
         nn_width=width,
         nn_depth=depth,
-        nn_activation=jax.nn.silu,
+        nn_activation=silu,
         invert=False,
     )
 

@@ -6,7 +6,8 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
-from fenchel.layers import Convolution, Dense, Doubling, Wrap, doubled, leaky_relu, plain
+from fenchel.activations import leaky_relu
+from fenchel.layers import Convolution, Dense, Doubling, Wrap, doubled, plain
 from fenchel.shapes import Array, Key, Point
 from fenchel.starts.batch_norm import AbstractSettling, BatchNorm, Layer, settled_in_turn
 

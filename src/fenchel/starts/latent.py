@@ -5,6 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 
+from fenchel.activations import silu
 from fenchel.dynamics import CentredNormal
 from fenchel.shapes import Key, Momentum, Point, Scalar
 from fenchel.starts.start import AbstractStatelessStart
@@ -43,5 +44,5 @@ def deep_latent(
     key: Key,
 ) -> DeepLatent:
     """With an MLP as the decoder."""
-    decoder = eqx.nn.MLP(latent, dim, width, depth, jax.nn.silu, key=key)
+    decoder = eqx.nn.MLP(latent, dim, width, depth, silu, key=key)
     return DeepLatent(decoder, CentredNormal(dim, noise**-2), CentredNormal(latent, precision))

@@ -1,0 +1,35 @@
+"""Activations against their definitions."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fenchel.activations import leaky_relu, silu
+
+POINTS = np.linspace(-40.0, 40.0, 161)
+
+
+def derivative(f, order):
+    for _ in range(order):
+        f = jax.grad(f)
+    return jax.vmap(f)
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("order", [0, 1, 2, 3])
+def test_silu_and_its_derivatives_are_the_usual_ones(order):
+    x = jnp.asarray(POINTS)
+    found, expected = (derivative(f, order)(x) for f in (silu, jax.nn.silu))
+    np.testing.assert_allclose(found, expected, rtol=1e-12, atol=1e-14)
+
+
+def test_silu_loses_no_digits_that_matter_in_single_precision():
+    x = POINTS.astype(np.float32)
+    exact = POINTS / (1 + np.exp(-POINTS))
+    np.testing.assert_allclose(silu(x), exact, rtol=1e-6, atol=1e-5)
+    assert float(silu(jnp.float32(-200.0))) == 0.0
+
+
+def test_the_leaky_relu_has_the_papers_slope():
+    np.testing.assert_allclose(leaky_relu(jnp.array([-2.0, 0.0, 3.0])), [-0.2, 0.0, 3.0], rtol=1e-6)
