@@ -40,7 +40,7 @@ class Drawing(NamedTuple):
     def corrected(self, n: int, key: Key) -> np.ndarray:
         """n draws, resampled by importance weights from a pool eight times as large."""
         self.require_density("Corrected samples")
-        return self._in_chunks(_resampled, n, key)
+        return self._in_chunks(resampled, n, key)
 
     def best(self, n: int, key: Key) -> np.ndarray:
         """Corrected draws where the sampler has a density, else raw ones."""
@@ -103,7 +103,7 @@ def _raw(drawing: Drawing, n: int, key: Key) -> Array:
 
 
 @eqx.filter_jit
-def _resampled(drawing: Drawing, n: int, key: Key) -> Array:
+def resampled(drawing: Drawing, n: int, key: Key) -> Array:
     """Systematic resampling, by weights capped so that no point of the pool is taken twice.
 
     The cap (truncated importance sampling) costs a little bias where the weights have a heavy tail.

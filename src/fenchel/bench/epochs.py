@@ -1,7 +1,8 @@
 """The paper's protocol: after every epoch 1,000 samples against 1,000 held-out points.
 
 All runs are drawn from and judged at once, on the device. The smallest value of a run is what the
-paper prints; it is below zero for a perfect sampler, and says how often one looked.
+paper prints; it is below zero for a perfect sampler, and says how often one looked. Samplers with
+an exact density are looked at twice: as they are, and corrected by their weights.
 """
 
 from typing import Any
@@ -11,12 +12,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from fenchel.bench.held_out import held_out
 from fenchel.bench.jobs import Prepared
 from fenchel.bench.together import finite
 from fenchel.bench.truth import Truth
-from fenchel.data import TOYS
+from fenchel.drawing import Drawing, resampled
 from fenchel.evaluate.mmd import mmds_squared
-from fenchel.samplers import Tuned
+from fenchel.samplers import Embedding, Tuned
 from fenchel.shapes import Array, Key, Points, PyTree
 from fenchel.train import TrainState
 
@@ -33,7 +35,9 @@ class Looking:
         self._prepared = prepared
         self._points = jnp.stack([each.points[:POINTS] for each in prepared])
         self._gammas = np.array([truths[each.job.set].gamma for each in prepared])
-        self._held_out = np.stack([held_out(each) for each in prepared])
+        self._held_out = np.stack(
+            [held_out(each.job.set, POINTS, HELD_OUT_SEED + each.job.seed) for each in prepared]
+        )
 
     def __call__(self, state: TrainState) -> tuple[TrainState, dict[str, Any]]:
         keys = _keys(state)
@@ -41,16 +45,15 @@ class Looking:
             settled = _settled(state, self._points[:, :TUNING_POINTS], keys)
             state = state._replace(sampler_state=settled)
         x, sampler_state = _draw(state, self._points, keys)
-        return state._replace(sampler_state=sampler_state), {"mmd": finite(self._mmds(x))}
+        seen = {"mmd": finite(self._mmds(x))}
+        if isinstance(state.sampler, Embedding) and state.sampler.exact:
+            seen["mmd_corrected"] = finite(self._mmds(_corrected(state, self._points, keys)))
+        return state._replace(sampler_state=sampler_state), seen
 
     def _mmds(self, x: Array) -> np.ndarray:
         in_f_units = np.asarray(x, np.float64)
         drawn = [p.standardiser.inverse(z) for p, z in zip(self._prepared, in_f_units, strict=True)]
         return mmds_squared(np.stack(drawn), self._held_out, self._gammas)
-
-
-def held_out(prepared: Prepared) -> np.ndarray:
-    return TOYS[prepared.job.set].sample(POINTS, HELD_OUT_SEED + prepared.job.seed)
 
 
 @eqx.filter_jit
@@ -67,6 +70,15 @@ def _draw(state: TrainState, points: Array, keys: Key) -> tuple[Array, PyTree]:
         f, sampler = state.averaged()
         particles, sampler_state = sampler.draw(f, points, state.sampler_state, key)
         return particles.x, sampler_state
+
+    return eqx.filter_vmap(one)(state, points, keys)
+
+
+@eqx.filter_jit
+def _corrected(state: TrainState, points: Array, keys: Key) -> Array:
+    def one(state: TrainState, points: Points, key: Key) -> Points:
+        drawing = Drawing(*state.averaged(), state.sampler_state, points)
+        return resampled(drawing, points.shape[0], key)
 
     return eqx.filter_vmap(one)(state, points, keys)
 

@@ -15,6 +15,7 @@ TWO_SPIRALS_TURN = 3 * np.pi
 SWISSROLL_RANGE = (1.5 * np.pi, 4.5 * np.pi)
 MULTIRING_RADII = np.array([1.0, 3.0, 5.0])
 RING_STD = 0.2
+PINWHEEL_BLADES = 5
 SPIRAL_ARMS = 3
 
 
@@ -66,11 +67,20 @@ def _rings(radius: NDArray | float, n: int, rng: Rng) -> Points:
 
 
 def two_spirals(n: int, rng: Rng) -> Points:
+    arm = jittered_arm(n, rng)
+    sign = 2 * _coin(n, rng) - 1
+    return two_spirals_along(sign[:, None] * arm, rng)
+
+
+def jittered_arm(n: int, rng: Rng) -> Points:
+    """Points of the first arm; those of the second are their images through the origin."""
     # The square root spreads the points about evenly along an arm that lengthens as it turns.
     arm = two_spirals_arm(TWO_SPIRALS_TURN * np.sqrt(rng.random(n)))
-    jittered = arm + rng.uniform(0, 0.5, (n, 2))
-    sign = 2 * _coin(n, rng) - 1
-    return sign[:, None] * jittered / 3 + _noise(n, 0.1, rng)
+    return arm + rng.uniform(0, 0.5, (n, 2))
+
+
+def two_spirals_along(arms: Points, rng: Rng) -> Points:
+    return arms / 3 + _noise(len(arms), 0.1, rng)
 
 
 def banana(n: int, rng: Rng) -> Points:
@@ -79,8 +89,13 @@ def banana(n: int, rng: Rng) -> Points:
 
 
 def circles(n: int, rng: Rng) -> Points:
-    radius = np.where(_coin(n, rng) == 1, 1.0, 0.5)
-    return 3 * (polar(radius, rng.uniform(0, 2 * np.pi, n)) + _noise(n, 0.08, rng))
+    which = _coin(n, rng)
+    return circles_along(rng.uniform(0, 2 * np.pi, n), which, rng)
+
+
+def circles_along(angle: NDArray, which: NDArray, rng: Rng) -> Points:
+    """At these angles of the outer circle (1) or the inner one (0)."""
+    return 3 * (polar(np.where(which == 1, 1.0, 0.5), angle) + _noise(len(angle), 0.08, rng))
 
 
 def sine_curve(n: int, rng: Rng) -> Points:
@@ -111,8 +126,13 @@ def line(n: int, rng: Rng) -> Points:
 
 def moons(n: int, rng: Rng) -> Points:
     t = rng.uniform(0, np.pi, n)
-    arcs = np.where(_coin(n, rng)[:, None] == 1, upper_moon(t), lower_moon(t))
-    return place_moons(arcs + _noise(n, 0.1, rng))
+    return moons_along(t, _coin(n, rng), rng)
+
+
+def moons_along(t: NDArray, which: NDArray, rng: Rng) -> Points:
+    """At these angles of the upper moon (1) or the lower one (0)."""
+    arcs = np.where(which[:, None] == 1, upper_moon(t), lower_moon(t))
+    return place_moons(arcs + _noise(len(t), 0.1, rng))
 
 
 def multiring(n: int, rng: Rng) -> Points:
@@ -121,8 +141,19 @@ def multiring(n: int, rng: Rng) -> Points:
 
 
 def pinwheel(n: int, rng: Rng) -> Points:
-    along, across = 1 + 0.3 * rng.standard_normal(n), 0.1 * rng.standard_normal(n)
-    twist = 2 * np.pi * rng.integers(5, size=n) / 5 + 0.25 * np.exp(along)
+    blade = one_blade(n, rng)
+    return pinwheel_of(blade, rng.integers(PINWHEEL_BLADES, size=n))
+
+
+def one_blade(n: int, rng: Rng) -> Points:
+    """Along and across it, before it is twisted."""
+    return np.stack([1 + 0.3 * rng.standard_normal(n), 0.1 * rng.standard_normal(n)], axis=-1)
+
+
+def pinwheel_of(blade: Points, which: NDArray) -> Points:
+    """Each point of one blade on one of the five."""
+    along, across = blade.T
+    twist = 2 * np.pi * which / PINWHEEL_BLADES + 0.25 * np.exp(along)
     # Turning (along, across) by `twist` is the same as adding `twist` to its polar angle.
     return 2 * polar(np.hypot(along, across), np.arctan2(across, along) + twist)
 
@@ -132,9 +163,13 @@ def ring(n: int, rng: Rng) -> Points:
 
 
 def spiral(n: int, rng: Rng) -> Points:
-    a = rng.uniform(0, np.pi, n)
-    spread = spiral_spread(a)[:, None] * rng.standard_normal((n, 2))
-    return spiral_arm(a, rng.integers(SPIRAL_ARMS, size=n)) + spread
+    return spiral_on(rng.integers(SPIRAL_ARMS, size=n), rng)
+
+
+def spiral_on(arms: NDArray, rng: Rng) -> Points:
+    a = rng.uniform(0, np.pi, len(arms))
+    spread = spiral_spread(a)[:, None] * rng.standard_normal((len(arms), 2))
+    return spiral_arm(a, arms) + spread
 
 
 def uniform(n: int, rng: Rng) -> Points:
