@@ -15,17 +15,16 @@ import numpy as np
 from fenchel.bench.held_out import held_out
 from fenchel.bench.jobs import Prepared
 from fenchel.bench.together import finite
-from fenchel.bench.truth import Truth
+from fenchel.bench.truth import PAPER_SIZE, Truth
 from fenchel.drawing import Drawing, resampled
 from fenchel.evaluate.mmd import mmds_squared
-from fenchel.samplers import Embedding, Tuned
+from fenchel.samplers import Tuned
 from fenchel.shapes import Array, Key, Points, PyTree
 from fenchel.train import TrainState
 
-POINTS = 1_000
 TUNING_POINTS = 256
 HELD_OUT_SEED = 3_000_017  # far from the seeds that anybody trains with
-LOOK_PURPOSE = 6_113  # sets the draws apart from those of training
+LOOK_PURPOSE, POOL_PURPOSE = 6_113, 6_121  # set the draws apart from those of training
 
 
 class Looking:
@@ -33,21 +32,22 @@ class Looking:
 
     def __init__(self, prepared: list[Prepared], truths: dict[str, Truth]):
         self._prepared = prepared
-        self._points = jnp.stack([each.points[:POINTS] for each in prepared])
+        self._points = jnp.stack([each.points[:PAPER_SIZE] for each in prepared])
         self._gammas = np.array([truths[each.job.set].gamma for each in prepared])
         self._held_out = np.stack(
-            [held_out(each.job.set, POINTS, HELD_OUT_SEED + each.job.seed) for each in prepared]
+            [held_out(each.job.set, PAPER_SIZE, HELD_OUT_SEED + each.job.seed) for each in prepared]
         )
 
     def __call__(self, state: TrainState) -> tuple[TrainState, dict[str, Any]]:
-        keys = _keys(state)
+        keys = _keys(state, LOOK_PURPOSE)
         if isinstance(state.sampler, Tuned) and not jnp.any(state.sampler_state.log_factor):
             settled = _settled(state, self._points[:, :TUNING_POINTS], keys)
             state = state._replace(sampler_state=settled)
         x, sampler_state = _draw(state, self._points, keys)
         seen = {"mmd": finite(self._mmds(x))}
-        if isinstance(state.sampler, Embedding) and state.sampler.exact:
-            seen["mmd_corrected"] = finite(self._mmds(_corrected(state, self._points, keys)))
+        if state.sampler.exact:
+            corrected = _corrected(state, self._points, _keys(state, POOL_PURPOSE))
+            seen["mmd_corrected"] = finite(self._mmds(corrected))
         return state._replace(sampler_state=sampler_state), seen
 
     def _mmds(self, x: Array) -> np.ndarray:
@@ -57,9 +57,9 @@ class Looking:
 
 
 @eqx.filter_jit
-def _keys(state: TrainState) -> Key:
+def _keys(state: TrainState, purpose: int) -> Key:
     def one(key: Key, iteration: Array) -> Key:
-        return jax.random.fold_in(jax.random.fold_in(key, LOOK_PURPOSE), iteration)
+        return jax.random.fold_in(jax.random.fold_in(key, purpose), iteration)
 
     return jax.vmap(one)(state.key, state.iteration)
 

@@ -20,6 +20,7 @@ from fenchel.bench.presets import RECOVERY, Preset
 from fenchel.bench.progress import Progressing
 from fenchel.bench.provenance import provenance
 from fenchel.bench.together import Entry, Trained, stacked, train
+from fenchel.build import build
 from fenchel.choices import choose
 from fenchel.data import Standardiser
 from fenchel.errors import InputError
@@ -132,7 +133,8 @@ def _entry(preset: Preset, z: np.ndarray, seed: int, steps: int | None) -> Entry
     mean, log_precision = jax.random.normal(key, (2, z.shape[1]))
     config = preset.config.with_values(seed=seed, training__steps=steps)
     points = jnp.asarray(z, jnp.float32)
-    return Entry(config, points, DiagonalGaussian(mean, log_precision))
+    parts = build(config, points.shape[1], potential=DiagonalGaussian(mean, log_precision))
+    return Entry(config, points, parts)
 
 
 def _found(trained: Trained, index: int, scale: Standardiser) -> dict[str, Any]:

@@ -32,6 +32,7 @@ class Prepared(NamedTuple):
     """A job's data in the units that f sees, and its own settings."""
 
     job: Job
+    preset: Preset
     config: Config
     standardiser: Standardiser
     points: Points
@@ -57,10 +58,7 @@ def prepare(preset: Preset, job: Job, rows: int = ROWS) -> Prepared:
     x = TOYS[job.set].sample(rows, job.seed)
     scale = Standardiser.of(x) if preset.standardised else as_they_are(DIM)
     points = jnp.asarray(scale.forward(x), jnp.float32)
-    config = preset.config.with_values(seed=job.seed)
-    if preset.boxed:
-        config = config.with_values(dynamics__box=(float(points.min()), float(points.max())))
-    return Prepared(job, config, scale, points)
+    return Prepared(job, preset, preset.config.with_values(seed=job.seed), scale, points)
 
 
 def as_they_are(dim: int) -> Standardiser:
@@ -69,7 +67,12 @@ def as_they_are(dim: int) -> Standardiser:
 
 
 def together(prepared: list[Prepared]) -> Together:
-    return stacked([Entry(each.config, each.points) for each in prepared])
+    return stacked(
+        [
+            Entry(each.config, each.points, each.preset.parts(each.config, each.points))
+            for each in prepared
+        ]
+    )
 
 
 def fit_of(prepared: Prepared, state: TrainState, index: int) -> Fit:

@@ -1,32 +1,39 @@
-"""The settings of each method, as plain data.
+"""The settings of each method.
 
-Those of the paper are the released code's. What could not be matched: the weights of its nets
-began smaller, and its f and sampler were not averaged for drawing; it also clipped the momentum
-before the drift, kept the momentum's scale at 1 and left its cost out of the objective, where
-momenta here are not clipped, have a learnt scale and pay for it; its data were made on the fly,
-and here batches are drawn from a large sample. It has no code for score matching and contrastive
-divergence: these share net, batch, optimiser and length with the others, and their samples come
-from tuned chains. Score matching needs a smooth net, and so has SiLU.
+Those of the paper are the released code's, whose model and sampler for the toys `released` builds;
+its data were made on the fly, and here batches are drawn from a large sample. It has no code for
+score matching and contrastive divergence: these share net, batch and length with the others, have
+Adam as it is, and their samples come from tuned chains. Score matching needs a smooth net, and so
+has SiLU.
 """
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from fenchel.bench.released import released
+from fenchel.build import Parts, build
 from fenchel.config import Config
+from fenchel.shapes import Points
 
 NEVER = 1e9  # nats, by which a sampler may lag before f waits for it
+
+
+def by_name(config: Config, points: Points) -> Parts:
+    """The parts that the configuration names."""
+    return build(config, points.shape[1])
 
 
 class Preset(NamedTuple):
     """How a method is run.
 
-    `standardised`: whether it sees data in standard units, or in their own. `boxed`: whether its
-    samples are clipped to the data's range.
+    `standardised`: whether it sees data in standard units, or in their own. `parts` makes what is
+    learnt and what learns it.
     """
 
     config: Config
     column: str  # the column of the paper's Table 2 that it belongs beside
     standardised: bool = True
-    boxed: bool = False
+    parts: Callable[[Config, Points], Parts] = by_name
 
 
 _PAPER: dict[str, Any] = {
@@ -60,9 +67,16 @@ _SMOOTH = {"potential": _PAPER["potential"] | {"activation": "silu"}}
 
 PRESETS: dict[str, Preset] = {
     "sm": Preset(_as_paper(method="score-matching", **_SMOOTH), "SM", standardised=False),
-    "nf": Preset(_as_paper(method="nf", dynamics={"kind": "none"}), "NF", standardised=False),
+    "nf": Preset(
+        _as_paper(method="nf", dynamics={"kind": "none"}), "NF", standardised=False, parts=released
+    ),
     "cd15": Preset(_as_paper(method="cd", estimator={"k": 15}), "CD-15", standardised=False),
-    "ade-paper": Preset(_as_paper(), "ADE", standardised=False, boxed=True),
+    "ade-paper": Preset(
+        _as_paper(training=_PAPER["training"] | {"momentum": 0.0}),
+        "ADE",
+        standardised=False,
+        parts=released,
+    ),
     "ade": Preset(Config().with_values(training__steps=20_000), "ADE"),
 }
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.progress import Progressing
-from fenchel.build import build, noise_floor
+from fenchel.build import Parts, noise_floor
 from fenchel.config import Config
-from fenchel.shapes import Points, Potential
+from fenchel.shapes import Points
 from fenchel.stacking import stack
 from fenchel.train import AbstractLearner, Batches, Info, TrainState, checkpoint, run_many
 
@@ -38,23 +38,23 @@ class Together(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """One run of several: its settings, its data as f sees them, and its f where it is given."""
+    """One run of several: its settings, its data as f sees them, and its parts."""
 
     config: Config
     points: Points
-    potential: Potential | None = None
+    parts: Parts
 
 
 def stacked(entries: Sequence[Entry]) -> Together:
     """All of them as one; what they learn by is the same."""
-    config, dim = entries[0].config, entries[0].points.shape[1]
-    parts = [build(each.config, dim, potential=each.potential) for each in entries]
-    learner = parts[0].learner
+    config, (potential, _, learner) = entries[0].config, entries[0].parts
     states = [
-        learner.init(own.potential, own.sampler, each.points, jax.random.key(each.config.seed))
-        for own, each in zip(parts, entries, strict=True)
+        learner.init(
+            each.parts.potential, each.parts.sampler, each.points, jax.random.key(each.config.seed)
+        )
+        for each in entries
     ]
-    floor = noise_floor(config, parts[0].potential, learner)
+    floor = noise_floor(config, potential, learner)
     batches = [Batches(e.points, config.training.batch, floor) for e in entries]
     return Together(learner, stack(states), stack(batches), len(entries))
 
