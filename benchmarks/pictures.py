@@ -6,11 +6,11 @@
     python -m benchmarks.pictures table RUN... [--out benchmarks/results] [--name pictures-cifar10]
 
 `piece` begins the run, or goes on with it, for so many minutes, and then writes a row into
-RUN/pieces.json: iterations and seconds of training so far, FID of the samples and of the start
-alone (no dynamics) against all training pictures, IS-slim and its ratio to that of real pictures,
-how far the dynamics move a pixel, the run's health. FOLDER has fid_2015_fp16.npz and
-slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with FID against minutes as a
-figure and a grid of each one's last samples.
+RUN/pieces.json: iterations and seconds of training so far, FID of the samples and, where the
+dynamics move anything, of the start alone against all training pictures, IS-slim and its ratio to
+that of real pictures, how far the dynamics move a pixel, the run's health. FOLDER has
+fid_2015_fp16.npz and slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with
+FID against minutes as a figure and a grid of each one's last samples.
 
 What the reference needs is computed once and kept beside the run, in reference.npz.
 """
@@ -59,7 +59,7 @@ def main() -> None:
     one.add_argument("run", type=Path)
     one.add_argument("--data", required=True)
     one.add_argument("--networks", type=Path, required=True)
-    one.add_argument("--preset", default="cifar10")
+    one.add_argument("--preset", help="of a new run; cifar10 unless given")
     one.add_argument("--dynamics", help="instead of the preset's, such as none")
     one.add_argument("--steps", type=int, help="instead of the preset's")
     one.add_argument("--minutes", type=float, default=8.0)
@@ -103,7 +103,9 @@ def piece(arguments: argparse.Namespace) -> None:
 def trained(arguments: argparse.Namespace) -> Fit:
     begun = (arguments.run / "config.json").exists()
     asked = {name: getattr(arguments, name) for name in ("preset", "dynamics", "steps")}
-    settings: dict[str, Any] = {} if begun else asked
+    if begun and any(asked.values()):
+        raise SystemExit(f"{arguments.run} is begun: its preset, dynamics and steps are given.")
+    settings: dict[str, Any] = {} if begun else asked | {"preset": arguments.preset or "cifar10"}
     return fit_model(
         arguments.data, out=arguments.run, resume=begun, minutes=arguments.minutes, **settings
     )

@@ -31,5 +31,12 @@ def test_silu_loses_no_digits_that_matter_in_single_precision():
     assert float(silu(jnp.float32(-200.0))) == 0.0
 
 
+def test_silu_is_as_good_as_its_precision_where_that_is_low():
+    """Eight bits: a rounding is 0.4%, and a product of two roundings and more 1%."""
+    x = jnp.asarray(POINTS[(POINTS > -10) & (POINTS != 0)], jnp.bfloat16)
+    exact = np.asarray(x, float) / (1 + np.exp(-np.asarray(x, float)))
+    np.testing.assert_allclose(np.asarray(silu(x), float), exact, rtol=1e-2)
+
+
 def test_the_leaky_relu_has_the_papers_slope():
     np.testing.assert_allclose(leaky_relu(jnp.array([-2.0, 0.0, 3.0])), [-0.2, 0.0, 3.0], rtol=1e-6)

@@ -41,7 +41,6 @@ EDGES = {
         np.concatenate([np.linspace(-10, -np.log(10), 16), np.linspace(-2.2, 12, 29)]),
         towards_zero(1e-3, 20, 25),
     ),
-    "Spiral": (towards_zero(0.01, 8, 18), towards_zero(0.01, 8, 18)),
 }
 
 

@@ -26,6 +26,13 @@ def test_options_change_no_result():
     np.testing.assert_array_equal(compiled(product)(jnp.asarray(x)), x @ x.T)
 
 
+def test_wishes_reach_the_compiler(monkeypatch, tmp_path):
+    """By one whose effect can be seen: what is compiled is written into a folder."""
+    monkeypatch.setattr("fenchel.train.compiling.WISHES", {"xla_dump_to": str(tmp_path)})
+    compiled(lambda x: x + 1)(jnp.ones(3))
+    assert any(tmp_path.iterdir())
+
+
 def test_a_function_is_compiled_once():
     traces = []
 

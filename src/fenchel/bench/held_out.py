@@ -1,4 +1,4 @@
-"""The points that the paper holds out, as its generators make them.
+"""The points that the paper holds out, shared out as its generators do.
 
 They are not independent: every arm, circle or blade has its equal share, and angles of circles and
 moons lie on a regular grid. Such points are closer to their distribution than independent ones,

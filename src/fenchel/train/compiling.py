@@ -7,9 +7,9 @@ import equinox as eqx
 import jax
 
 # Both mean something on a CPU only. XLA hands matrix products to a library, and on some processors
-# a call of it takes longer than the products of small nets do: without it the defaults took a fifth
-# less time on one, and as much on another. Where there are vectors of 512 bits, loops do not use
-# them unless asked to: a twentieth of the whole.
+# a call of it takes longer than the products of small nets do: without it the iteration of
+# `benchmarks.speed` took a fifth less time on one machine, and as much on another. Where there are
+# vectors of 512 bits, loops do not use them unless asked to: a twentieth of that iteration.
 WISHES = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_cpu_prefer_vector_width": "512",
