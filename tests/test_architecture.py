@@ -25,6 +25,7 @@ FLOORS = (
     ("estimation", "drawing", "completion", "picture_parts", "presets"),
     ("partition",),
     ("build",),
+    ("material",),
     ("inference",),
     ("result",),
     ("runs", "saving"),

@@ -11,30 +11,21 @@ import jax.numpy as jnp
 import numpy as np
 from numpy.typing import ArrayLike
 
-from fenchel.build import (
-    CUSTOM,
-    DISCRETE,
-    EMBEDDINGS,
-    Parts,
-    build,
-    build_potential,
-    noise_floor,
-)
+from fenchel.build import CUSTOM, DISCRETE, EMBEDDINGS, Parts, build, noise_floor
 from fenchel.config import Config
 from fenchel.data import (
     Pictures,
     Samples,
     Standardiser,
     check_pictures,
-    default_columns,
     load_pictures,
     load_samples,
 )
-from fenchel.dynamics import AbstractDynamics, step_sizes
+from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
-from fenchel.estimation import states_of
-from fenchel.estimators import AbstractEstimator, Domain, NoiseContrastive
+from fenchel.estimators import AbstractEstimator, NoiseContrastive
 from fenchel.inference import Seen
+from fenchel.material import KEPT_POINTS, batches_of, material_of, noisy
 from fenchel.picture_parts import is_of_pictures, picture_shape
 from fenchel.presets import preset as preset_of
 from fenchel.report.pictures.gallery import Gallery
@@ -46,19 +37,15 @@ from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart, begins_at_data
 from fenchel.train import (
     AbstractBatches,
-    Batches,
     Block,
-    Info,
     Minimise,
-    PictureBatches,
     TrainState,
+    metrics_row,
     run,
     stuck,
 )
 
-KEPT_POINTS = 10_000  # of the data, in models whose sampler begins at data points
-SEEN_PURPOSE = 5_417  # sets that noise apart from all others
-TUNING_POINTS = 256  # of them, for the step sizes of chains
+TUNING_POINTS = 256  # of the data, for the step sizes of chains
 
 
 def fit(
@@ -105,16 +92,10 @@ def fit(
     **Returns:** a `Fit`.
     """
     folder = None if out is None else RunFolder(Path(out))
-    if resume and folder is None:
-        raise InputError("There is no run to resume: give its folder as `out`.")
-    if preset is not None and config is not None:
-        raise InputError("A preset and a configuration were both given: leave one of them out.")
-    if preset is not None:
-        config = preset_of(preset)
-    if config is None:
-        resumed = folder.read_record()["config"] if resume and folder else {}
-        config = Config.from_dict(resumed)
-    config = config.with_values(
+    sitting = _Sitting(folder, resume, minutes, _watcher(progress))
+    own = {"estimator": method, "potential": potential, "start": start, "dynamics": dynamics}
+    own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
+    config = _beginning(config, preset, sitting).with_values(
         method=_kind(method),
         seed=seed,
         training__steps=steps,
@@ -124,21 +105,49 @@ def fit(
         potential__domain=domain,
         potential__coordinates=coordinates,
     )
-    if config.seed < 0:
-        raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
-    if not isinstance(method, str | AbstractEstimator | None):
-        raise InputError(f"The method is {method!r}: give a name or an estimator object.")
-    own = {"estimator": method, "potential": potential, "start": start, "dynamics": dynamics}
-    own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
+    _check(config, method, start, dynamics)
+    if is_of_pictures(config):
+        samples: Samples | Pictures = load_pictures(x)
+    else:
+        samples = load_samples(x, seed=config.seed)
+    return _train(samples, _settled(config, samples, own), own, sitting)
+
+
+class _Sitting(NamedTuple):
+    """Where a run is kept, whether it goes on, for how long, and who watches."""
+
+    folder: RunFolder | None
+    resume: bool
+    minutes: float | None
+    watcher: Watcher
+
+
+def _beginning(config: Config | None, preset: str | None, sitting: _Sitting) -> Config:
+    """The settings that others are laid over: given ones, a preset's, or those of a run."""
+    folder, minutes = sitting.folder, sitting.minutes
+    if sitting.resume and folder is None:
+        raise InputError("There is no run to resume: give its folder as `out`.")
     if minutes is not None and not (minutes > 0 and folder is not None):
         raise InputError(
             f"The run is to stop after {minutes} minutes: give a positive number, and a folder as "
             "`out` from which it can go on."
         )
-    if is_of_pictures(config):
-        samples: Samples | Pictures = load_pictures(x)
-    else:
-        samples = load_samples(x, seed=config.seed)
+    if preset is not None and config is not None:
+        raise InputError("A preset and a configuration were both given: leave one of them out.")
+    if preset is not None:
+        return preset_of(preset)
+    if config is not None:
+        return config
+    resumed = folder.read_record()["config"] if sitting.resume and folder else {}
+    return Config.from_dict(resumed)
+
+
+def _check(config: Config, method: object, start: object, dynamics: object) -> None:
+    """Refuse what does not go together, before any data are read."""
+    if config.seed < 0:
+        raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
+    if not isinstance(method, str | AbstractEstimator | None):
+        raise InputError(f"The method is {method!r}: give a name or an estimator object.")
     if config.method not in EMBEDDINGS and (start or dynamics):
         raise InputError(
             f"A start or dynamics were given, and the method {config.method!r} learns no sampler: "
@@ -146,8 +155,6 @@ def fit(
         )
     if config.method == "nf" and dynamics not in (None, "none"):
         raise InputError("The method 'nf' is the embedding without dynamics: leave them out.")
-    config = _settled(config, samples, own)
-    return _train(samples, config, own, _Sitting(folder, resume, minutes, _watcher(progress)))
 
 
 def _settled(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -> Config:
@@ -179,82 +186,28 @@ def _settled(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -
     return config
 
 
-class _Sitting(NamedTuple):
-    """Where a run is kept, whether it goes on, for how long, and who watches."""
-
-    folder: RunFolder | None
-    resume: bool
-    minutes: float | None
-    watcher: Watcher
-
-
-class _Material(NamedTuple):
-    """The data as f sees them."""
-
-    points: jax.Array  # all of a table, or some of many pictures
-    columns: tuple[str, ...]
-    standardiser: Standardiser
-    domain: Domain | None
-
-
 def _train(
     samples: Samples | Pictures, config: Config, own: dict[str, Any], sitting: _Sitting
 ) -> Fit:
-    material = _material(config, samples, own)
+    material = material_of(config, samples, own)
     data, standardiser = material.points, material.standardiser
     parts = build(config, data.shape[1], domain=material.domain, scaling=standardiser, **own)
     # What is taken from the data before the run (noise, chains) sees them as the run will.
     floor = noise_floor(config, parts.potential, parts.learner)
     key = jax.random.key(config.seed)
-    state = parts.learner.init(parts.potential, parts.sampler, _noisy(data, floor, key), key)
+    state = parts.learner.init(parts.potential, parts.sampler, noisy(data, floor, key), key)
     folder = sitting.folder
     if folder is not None and sitting.resume:
         state = folder.resume(config, samples, state)
     elif folder is not None:
         folder.begin(config, samples, state)
-    batches = _batches(config, samples, data, floor)
+    batches = batches_of(config, samples, data, floor)
     state = _learn(parts, state, batches, config, sitting, _gallery(config, folder, standardiser))
     fitted = fitted_model(state, data, standardiser, config, material.columns, samples.name)
     fitted = replace(fitted, seen=_seen(parts, state, data))
     if folder is not None:
         fitted.save(folder.path)
     return fitted
-
-
-def _noisy(data: jax.Array, floor: float, key: jax.Array) -> jax.Array:
-    if floor == 0:
-        return data
-    noise = jax.random.normal(jax.random.fold_in(key, SEEN_PURPOSE), data.shape, data.dtype)
-    return data + floor * noise
-
-
-def _material(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -> _Material:
-    if isinstance(samples, Samples):
-        standardiser = _scaling(config, samples, own)
-        points = jnp.asarray(standardiser.forward(samples.x), jnp.result_type(float))
-        domain = _domain(config, samples, standardiser)
-        return _Material(points, samples.columns, standardiser, domain)
-    standardiser = Standardiser.of_levels(samples.dim, config.pictures.dequantise)
-    chosen = np.random.default_rng(config.seed).permutation(len(samples))[:KEPT_POINTS]
-    rows = standardiser.forward(samples.rows()[np.sort(chosen)])
-    points = jnp.asarray(rows, jnp.result_type(float))
-    return _Material(points, default_columns(samples.dim), standardiser, None)
-
-
-def _batches(
-    config: Config, samples: Samples | Pictures, data: jax.Array, floor: float
-) -> AbstractBatches:
-    if isinstance(samples, Samples):
-        return Batches(data, config.training.batch, floor)
-    pictures = config.pictures
-    return PictureBatches(
-        jnp.asarray(samples.rows()),
-        picture_shape(config),
-        config.training.batch,
-        pictures.dequantise,
-        pictures.flips,
-        floor,
-    )
 
 
 def _gallery(
@@ -298,83 +251,10 @@ def _learn(
     return state
 
 
-def _scaling(config: Config, samples: Samples, own: dict[str, Any]) -> Standardiser:
-    """Standard units; for a discrete model its states."""
-    potential = own.get("potential")
-    if potential is None and config.potential.kind in DISCRETE:
-        potential = build_potential(config.potential, samples.x.shape[1], jax.random.key(0))
-    states = None if potential is None else states_of(potential)
-    return Standardiser.of(samples.x) if states is None else Standardiser.coding(samples.x, states)
-
-
-def _domain(config: Config, samples: Samples, standardiser: Standardiser) -> Domain | None:
-    """The configuration's domain, in standard units."""
-    ends = config.potential.domain
-    if ends is None:
-        return None
-    if not isinstance(ends, tuple | list) or len(ends) != 2 or not ends[0] < ends[1]:
-        raise InputError(f"The domain is {ends}: give its low and its high end, as in 0,inf.")
-    low, high = (np.full(samples.x.shape[1], end) for end in ends)
-    outside = int(np.sum(np.any((samples.x < low) | (samples.x > high), axis=1)))
-    if outside:
-        raise InputError(
-            f"{outside} of {len(samples.x)} rows are outside of the domain {ends}: drop them, or "
-            "widen it."
-        )
-    low, high = standardiser.forward(low), standardiser.forward(high)
-    return Domain(
-        jnp.asarray(low, jnp.result_type(float)), jnp.asarray(high, jnp.result_type(float))
-    )
-
-
 def _is_due(block: Block, every: int, steps: int) -> bool:
     length = len(block.info.ess)
     crossed = block.iteration // every > (block.iteration - length) // every
     return crossed or block.iteration == steps
-
-
-def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
-    """A block's health as one row of metrics: means over its iterations, and its events."""
-    info, length = block.info, len(block.info.ess)
-    row: dict[str, Any] = {"iteration": block.iteration}
-    averaged = ("loss", "acceptance", "lag", "trust", "strain")
-    norms = ("potential_grad_norm", "sampler_grad_norm")
-    energies = ("potential_data", "potential_draws")
-    of_density = ("log_likelihood", "log_partition", "log_partition_lower", "ess")
-    for name in (*averaged, *norms, *energies, *of_density):
-        row[name] = _mean(getattr(info, name))
-    if not exact:
-        # Without a density the weights mean nothing; better no figure than a wrong one.
-        row |= dict.fromkeys(of_density)
-    sizes = step_sizes(block.state.sampler)
-    row["step_size"] = float(np.exp(np.mean(np.log(sizes)))) if sizes.size else None
-    row["potential_rate"] = float(info.potential_rate[-1])
-    row["sampler_rate"] = float(info.sampler_rate[-1])
-    row["iterations_per_second"] = length / seconds
-    row["events"] = _events(info, block.iteration - length)
-    row["skipped"] = sum(event.get("dropped", 0) for event in row["events"])
-    return row
-
-
-def _mean(values: np.ndarray) -> float | None:
-    finite = values[np.isfinite(values)]
-    return float(finite.mean()) if finite.size else None
-
-
-def _events(info: Info, first: int) -> list[dict[str, Any]]:
-    """One event for each iteration in which the guard dropped a step of the potential's or the
-    sampler's, or the steps of flows were shortened."""
-    events: list[dict[str, Any]] = []
-    for who in ("potential", "sampler"):
-        dropped, rate = getattr(info, f"dropped_{who}"), getattr(info, f"{who}_rate")
-        for index in np.flatnonzero(dropped):
-            when, how_many = first + int(index) + 1, int(dropped[index])
-            how = {"dropped": how_many, "learning_rate": float(rate[index])}
-            events.append({"iteration": when, "who": who, **how})
-    for index in np.flatnonzero(info.shortened):
-        strain, when = float(info.strain[index]), first + int(index) + 1
-        events.append({"iteration": when, "who": "flow", "strain": strain})
-    return sorted(events, key=lambda event: event["iteration"])
 
 
 def _seen(parts: Parts, state: TrainState, data: jax.Array) -> Seen:

@@ -17,14 +17,13 @@ from fenchel.config import Config, PotentialConfig, StartConfig
 from fenchel.dynamics import CentredNormal, Chain, Leapfrog
 from fenchel.errors import DivergenceError, InputError
 from fenchel.estimators import FenchelBound
-from fenchel.fitting import metrics_row
 from fenchel.parameters import positive
 from fenchel.potentials import DiagonalGaussian
 from fenchel.report.progress import Bar
 from fenchel.samplers import Embedding
 from fenchel.stacking import stack, unstack
 from fenchel.starts import Empirical, Flow
-from fenchel.train import Batches, MaxMin, run, run_block
+from fenchel.train import Batches, MaxMin, metrics_row, run, run_block
 from fenchel.train.guard import all_finite
 from fenchel.train.many import run_many
 

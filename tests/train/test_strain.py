@@ -10,10 +10,9 @@ import pytest
 
 from fenchel.build import build
 from fenchel.config import Config
-from fenchel.fitting import metrics_row
 from fenchel.parameters import fixed, positive, times
 from fenchel.report.progress import describe_event
-from fenchel.train import Batches, run
+from fenchel.train import Batches, metrics_row, run
 
 SMALL = Config().with_values(
     potential__kind="gaussian",

@@ -6,6 +6,7 @@ from fenchel.train.learner import AbstractLearner
 from fenchel.train.loop import Block, run, run_block, stuck
 from fenchel.train.many import run_many
 from fenchel.train.maxmin import MaxMin
+from fenchel.train.metrics import metrics_row
 from fenchel.train.minimise import Minimise
 from fenchel.train.picture_batches import PictureBatches
 from fenchel.train.simultaneous import Simultaneous
@@ -26,6 +27,7 @@ __all__ = [
     "Simultaneous",
     "TrainState",
     "Wait",
+    "metrics_row",
     "run",
     "run_block",
     "run_many",

@@ -1,13 +1,13 @@
 """`fenchel bench ...`."""
 
-import json
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
+from fenchel.cli.console import err, escaped, out, print_json
+from fenchel.cli.options import Json
 from fenchel.errors import InputError
 
 app = typer.Typer(help="The paper's experiments; a run cut short goes on.", no_args_is_help=True)
@@ -15,12 +15,11 @@ app = typer.Typer(help="The paper's experiments; a run cut short goes on.", no_a
 Out = Annotated[Path, typer.Option("--out", help="The folder; what is in it already is kept.")]
 Seeds = Annotated[str, typer.Option(help="Of data, nets and batches, as 1,2,3.")]
 Steps = Annotated[int | None, typer.Option(help="Iterations of every method, in place of its own.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")]
 
 
 @app.command()
 def toys(
-    out: Out,
+    out_folder: Out,
     methods: Annotated[
         str, typer.Option(help="Which, as sm,nf,cd15,ade-paper,ade,flowjax.")
     ] = "sm,nf,cd15,ade-paper,ade",
@@ -40,14 +39,14 @@ def toys(
     from fenchel.bench.toys import SETS, Settings, run
 
     settings = Settings(_words(sets) if sets else SETS, _numbers(seeds, "seeds"), steps, replicates)
-    with Progressing(None if as_json else Console(stderr=True)) as progress:
-        results = run(list(_words(methods)), settings, BenchFolder(out), progress)
-    _show(results, as_json, out, "toys.md", _toy_summary)
+    with Progressing(None if as_json else err) as progress:
+        results = run(list(_words(methods)), settings, BenchFolder(out_folder), progress)
+    _show(results, as_json, out_folder / "toys.md", _toy_summary)
 
 
 @app.command()
 def gaussian(
-    out: Out,
+    out_folder: Out,
     dims: Annotated[str, typer.Option(help="Dimensions, as 1,2,4.")] = "1,2,4,8,16,32,64,128",
     methods: Annotated[
         str, typer.Option(help="Which, as mle,cd15,ade-paper,ade.")
@@ -62,24 +61,23 @@ def gaussian(
     from fenchel.bench.progress import Progressing
 
     settings = Settings(_numbers(seeds, "seeds"), steps)
-    with Progressing(None if as_json else Console(stderr=True)) as progress:
+    with Progressing(None if as_json else err) as progress:
         results = run(
             list(_words(methods)),
             list(_numbers(dims, "dimensions")),
             settings,
-            BenchFolder(out),
+            BenchFolder(out_folder),
             progress,
         )
-    _show(results, as_json, out, "gaussian.md", _gaussian_summary)
+    _show(results, as_json, out_folder / "gaussian.md", _gaussian_summary)
 
 
-def _show(results: dict[str, Any], as_json: bool, out: Path, file: str, summary) -> None:
+def _show(results: dict[str, Any], as_json: bool, path: Path, summary) -> None:
     if as_json:
-        typer.echo(json.dumps(results, indent=2))
+        print_json(results)
         return
-    console = Console()
-    console.print(summary(results))
-    console.print(f"Tables in [bold]{out / file}[/].", soft_wrap=True)
+    out.print(summary(results))
+    out.print(f"Tables in [bold]{escaped(str(path))}[/].", soft_wrap=True)
 
 
 def _toy_summary(results: dict[str, Any]) -> Table:

@@ -1,0 +1,3 @@
+from fenchel.cli import main
+
+main()
