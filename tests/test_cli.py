@@ -2,6 +2,7 @@
 
 import io
 import json
+import shlex
 import shutil
 import sys
 from contextlib import redirect_stdout
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from fenchel import cli
+from fenchel.cli.fit import _interrupted
 from fenchel.evidence import Annealing
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
@@ -194,6 +196,10 @@ BAD_TABLES = {
     "one row": ("a,b\n1,2\n", "single row"),
     "constant": ("a,b\n1,2\n1,3\n1,4\n", "'a' is constant"),
     "words": ("a,b\n1,x\n2,y\n3,z\n", "'b'"),
+    "decimal commas": ("a;b\n1,5;2,5\n3,5;1,5\n", "decimal commas, as in '1,5'"),
+    "spaces": ("1 2\n3 4\n5 7\n", "several numbers in one entry, '3 4'"),
+    "one name twice": ("a,b,a\n1,2,3\n2,3,1\n3,1,2\n", "two columns called 'a'"),
+    "too wide": ("a\n1.7e308\n-1.7e308\n0\n", "from -1.7e+308 to 1.7e+308"),
 }
 
 
@@ -216,7 +222,9 @@ BAD_CALLS = {
     "potential": (["moons", "--potential", "mpl"], "did you mean mlp"),
     "steps": (["moons", "--steps", "0"], "training.steps is 0"),
     "config": (["moons", "--config", "no.toml"], "no.toml"),
-    "seed": (["moons", "--seed", "-1"], "from 0 on"),
+    "seed": (["moons", "--seed", "-1"], "from 0 to"),
+    "another case": (["moons", "--method", "CD"], "did you mean cd"),
+    "huge seed": (["moons", "--seed", "9" * 20], "from 0 to"),
     "resume nothing": (["moons", "--resume"], "not a run"),
 }
 
@@ -254,6 +262,63 @@ def test_wrong_dimensions_at_score(monkeypatch, capsys, tmp_path, run):
     message = refused(monkeypatch, capsys, "score", run, "moons", "--out", out)
     assert "fitted to 3 columns and this data has 2" in message
     assert not out.exists()
+
+
+def test_columns_are_told_by_their_names(monkeypatch, capsys, tmp_path, run):
+    """In another order they are put in order; others, or one twice, are refused."""
+    names = json.loads((run / "model.json").read_text())["columns"]
+    rows = np.random.default_rng(3).normal(size=(4, 3))
+    scores = {}
+    for name, order in (("as fitted", [0, 1, 2]), ("turned", [2, 0, 1]), ("unnamed", None)):
+        table, out = tmp_path / "table.csv", tmp_path / "scores.npy"
+        header = "" if order is None else ",".join(names[i] for i in order)
+        columns = rows if order is None else rows[:, order]
+        np.savetxt(table, columns, delimiter=",", header=header, comments="")
+        assert call(monkeypatch, "score", run, table, "--out", out) == 0
+        scores[name] = np.load(out)
+    np.testing.assert_array_equal(scores["as fitted"], scores["turned"])
+    np.testing.assert_array_equal(scores["as fitted"], scores["unnamed"])
+    for header, reason in (("age,b,c", "'age', 'b', 'c'"), ("a,b,a", "two columns called 'a'")):
+        np.savetxt(table, rows, delimiter=",", header=header, comments="")
+        assert reason in refused(monkeypatch, capsys, "score", run, table)
+
+
+def test_rows_far_out_have_no_density_and_json_says_so(monkeypatch, capsys, tmp_path, run):
+    np.save(tmp_path / "far.npy", np.array([[1e300, 0.0, 0.0], [0.0, 0.0, 0.0]]))
+    out = tmp_path / "scores.npy"
+    assert call(monkeypatch, "score", run, tmp_path / "far.npy", "--out", out) == 0
+    assert np.load(out)[0, 0] == -np.inf
+    assert np.isfinite(np.load(out)[1, 0])
+    capsys.readouterr()
+    assert call(monkeypatch, "score", run, tmp_path / "far.npy", "--json") == 0
+    assert json.loads(capsys.readouterr().out)["log_density"][0] is None
+
+
+def test_endings_in_capitals_will_do(monkeypatch, tmp_path, run):
+    assert call(monkeypatch, "sample", run, "-n", 5, "--out", tmp_path / "S.NPY") == 0
+    assert np.load(tmp_path / "S.NPY").shape == (5, 3)
+
+
+def test_what_cannot_be_written_is_said_in_a_sentence(monkeypatch, capsys, tmp_path, run):
+    def full(*_):
+        raise OSError(28, "No space left on device", "s.npy")
+
+    monkeypatch.setattr("numpy.save", full)
+    message = refused(monkeypatch, capsys, "sample", run, "--out", tmp_path / "s.npy")
+    assert "No space left on device" in message
+
+
+def test_the_hint_after_an_interruption_can_be_pasted(tmp_path):
+    folder = tmp_path / "my runs"
+    assert "nothing was written" in _interrupted("a b.csv", folder)
+    (folder / "checkpoints").mkdir(parents=True)
+    command = _interrupted("a b.csv", folder).split("with: ")[1]
+    expected = ["fenchel", "fit", "a b.csv", "--out", str(folder), "--resume"]
+    assert shlex.split(command) == expected
+
+
+def test_a_report_of_no_run(monkeypatch, capsys, tmp_path):
+    assert "is not a run" in refused(monkeypatch, capsys, "report", tmp_path / "nowhere")
 
 
 def test_damaged_and_foreign_folders(monkeypatch, capsys, tmp_path, run):

@@ -97,10 +97,10 @@ def test_unknown_name_with_nothing_near_lists_them_all():
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"seed": "three"}, "seed is 'three' in the configuration, and must be a whole number"),
+        ({"seed": "three"}, 'seed is "three" in the configuration, and must be a whole number'),
         ({"seed": 1.5}, "a whole number"),
         ({"seed": True}, "a whole number"),
-        ({"training": {"anchor": "much"}}, "training.anchor is 'much'"),
+        ({"training": {"anchor": "much"}}, 'training.anchor is "much"'),
         ({"training": {"anchor": False}}, "must be a number"),
         ({"potential": {"kind": 3}}, "must be a word"),
         ({"dynamics": {"metropolis": 1}}, "must be true or false"),
@@ -109,6 +109,11 @@ def test_unknown_name_with_nothing_near_lists_them_all():
         ({"dynamics": {"box": ["a", "b"]}}, "a list of numbers or null"),
         ({"potential": {"base_scale": [1]}}, "must be a number or null"),
         ({"training": 3}, "training must be a section"),
+        ({"training": {"steps": None}}, "training.steps is null"),
+        ({"potential": {"width": 0}}, "potential.width is 0: give at least 1"),
+        ({"potential": {"depth": -1}}, "potential.depth is -1: give at least 0"),
+        ({"potential": {"base_scale": -1}}, "potential.base_scale is -1: give a positive width"),
+        ({"start": {"layers": 0}}, "start.layers is 0: give at least 1"),
     ],
 )
 def test_wrong_types(values, expected):

@@ -260,7 +260,7 @@ def test_a_killed_process_resumed_gives_the_same_model(whole, tmp_path, compiled
 
 def test_nothing_is_written_over_a_run(whole):
     before = contents(whole)
-    assert "holds another run: choose another folder, continue it" in refused(whole)
+    assert "holds another run: choose another folder, or continue that run" in refused(whole)
     assert contents(whole) == before
 
 
@@ -268,7 +268,7 @@ def test_nothing_is_written_into_a_folder_with_something_in_it(tmp_path):
     (tmp_path / "thesis.tex").write_text("mine")
     assert "is not empty" in refused(tmp_path)
     assert contents(tmp_path) == {"thesis.tex": b"mine"}
-    assert "is not empty" in refused(tmp_path / "thesis.tex")
+    assert "is a file" in refused(tmp_path / "thesis.tex")
     assert contents(tmp_path) == {"thesis.tex": b"mine"}
 
 
@@ -277,6 +277,16 @@ def test_an_empty_folder_will_do(tmp_path):
     folder.begin(TINY, fx.data.load_samples(X), blank())
     assert checkpoint.latest(folder.checkpoints) == 0
     assert folder.read_metrics() == []
+
+
+def test_a_folder_that_may_not_be_written_to(tmp_path, stopped, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write anywhere
+    (tmp_path / "empty").mkdir()
+    assert "cannot be written to" in refused(tmp_path / "empty")
+    assert contents(tmp_path / "empty") == {}
+    before = contents(stopped)
+    assert "cannot be written to" in refused(stopped, resume=True)
+    assert contents(stopped) == before
 
 
 def test_too_little_room_writes_nothing(tmp_path, stopped, monkeypatch):
@@ -298,6 +308,7 @@ def test_too_little_room_writes_nothing(tmp_path, stopped, monkeypatch):
         ({"steps": 24}, "training.steps = 12, not 24"),
         ({"x": X[:-1]}, "fitted to other data"),
         ({"x": X + 1e-9}, "fitted to other data"),
+        ({"x": X[::-1]}, "fitted to other data"),
     ],
 )
 def test_resuming_something_else_is_refused(stopped, values, expected):
@@ -306,6 +317,18 @@ def test_resuming_something_else_is_refused(stopped, values, expected):
     assert expected in message
     assert "begin a new run" in message
     assert contents(stopped) == before
+
+
+def test_data_are_known_by_what_they_are_and_not_by_their_name(stopped, tmp_path):
+    np.savetxt(tmp_path / "renamed.csv", X, delimiter=",", fmt="%.17g")
+    folder = RunFolder(stopped)
+    assert folder.was_fitted_to(fx.data.load_samples(tmp_path / "renamed.csv"))
+    assert not folder.was_fitted_to(fx.data.load_samples(X[::-1]))
+
+
+def test_a_folder_of_somebody_elses_is_no_run(tmp_path):
+    (tmp_path / "config.json").write_text('{"a": 1}')
+    assert "is not empty: choose another folder" in refused(tmp_path)
 
 
 def test_resuming_what_is_no_run(tmp_path):

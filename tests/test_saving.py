@@ -173,7 +173,7 @@ def test_a_description_and_arrays_of_two_saves_do_not_mix(folder, tmp_path):
     """As a kill between the two writes would leave them: the scaling would be another's."""
     made(seed=6).save(tmp_path / "other")
     (tmp_path / "other" / "model.safetensors").rename(folder / "model.safetensors")
-    assert "not the one that the description was written for" in refused(folder)
+    assert "not the one that model.json was written for" in refused(folder)
     fx.load(signed(folder))  # negative control: nothing else would have noticed
 
 
@@ -208,15 +208,35 @@ def test_an_array_of_another_type(folder):
 def test_damaged_arrays(folder, keep):
     path = folder / "model.safetensors"
     path.write_bytes(path.read_bytes()[:keep])
-    assert "missing or damaged" in refused(folder)
+    assert "is damaged" in refused(folder)
 
 
 def test_missing_files(folder, tmp_path):
     (folder / "model.safetensors").unlink()
-    assert "missing or damaged" in refused(folder)
+    assert "model.safetensors is missing" in refused(folder)
     (folder / "model.json").unlink()
     assert "model.json is missing" in refused(folder)
     assert "holds no model" in refused(tmp_path / "nowhere")
+
+
+def test_a_run_that_was_stopped_has_no_model_yet(tmp_path):
+    (tmp_path / "checkpoints").mkdir()
+    assert "is not finished" in refused(tmp_path)
+
+
+def test_others_may_read_it_as_they_may_its_description(folder):
+    files = (folder / "model.safetensors", folder / "model.json")
+    arrays, description = (path.stat().st_mode for path in files)
+    assert arrays == description
+
+
+@pytest.mark.parametrize("scale", ["NaN", "0.0", "-1.0"])
+def test_a_scale_that_is_none(folder, scale):
+    path = folder / "model.json"
+    description = json.loads(path.read_text())
+    description["scale"][0] = float(scale)
+    path.write_text(json.dumps(description))
+    assert "damaged" in refused(folder)
 
 
 def test_a_foreign_folder(tmp_path):

@@ -10,8 +10,9 @@ T = TypeVar("T")
 
 def nearest(name: str, known: list[str]) -> str:
     """' (did you mean ...?)' where something known is close, else nothing."""
-    close = get_close_matches(name, known, n=1)
-    return f" (did you mean {close[0]}?)" if close else ""
+    by_lower_case = {entry.lower(): entry for entry in known}
+    close = get_close_matches(name.lower(), by_lower_case, n=1)
+    return f" (did you mean {by_lower_case[close[0]]}?)" if close else ""
 
 
 def choose(table: dict[str, T], name: str, what: str) -> T:

@@ -41,6 +41,13 @@ class PotentialConfig:
     scale: float = 1.0
     learns_scale: bool = False
 
+    def __post_init__(self) -> None:
+        _check_sizes("potential", self, {"width": 1, "depth": 0})
+        if self.base_scale is not None and not self.base_scale > 0:
+            raise InputError(
+                f"potential.base_scale is {self.base_scale}: give a positive width, or none."
+            )
+
 
 @dataclass(frozen=True)
 class StartConfig:
@@ -63,6 +70,7 @@ class StartConfig:
     momentum: float | None = None
 
     def __post_init__(self) -> None:
+        _check_sizes("start", self, {"layers": 1, "width": 1, "depth": 0, "capacity": 1})
         for name in ("latent", "spread", "momentum"):
             value = getattr(self, name)
             if value is not None and not value > 0:
@@ -214,6 +222,13 @@ class Config:
         return config
 
 
+def _check_sizes(section: str, part: Any, least: dict[str, int]) -> None:
+    for name, lowest in least.items():
+        value = getattr(part, name)
+        if value is not None and value < lowest:
+            raise InputError(f"{section}.{name} is {value}: give at least {lowest}.")
+
+
 def _read(path: Path) -> dict[str, Any]:
     readers = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
@@ -252,7 +267,8 @@ def _value(hint: Any, value: Any, name: str) -> Any:
         if fits:
             return parsed
     wanted = " or ".join(_in_words(option) for option in options)
-    raise InputError(f"{name} is {value!r} in the configuration, and must be {wanted}.")
+    given = json.dumps(value, default=str)
+    raise InputError(f"{name} is {given} in the configuration, and must be {wanted}.")
 
 
 def _fit(option: Any, value: Any) -> tuple[bool, Any]:

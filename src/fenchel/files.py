@@ -30,6 +30,16 @@ def replace_text(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
+def make_folder(path: Path) -> None:
+    """With all that it lies in, where they are not there yet."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be made ({error.strerror}): choose another folder."
+        ) from None
+
+
 def require_space(folder: Path, needed: int) -> None:
     """Refuse to begin what the disk cannot hold."""
     existing = folder

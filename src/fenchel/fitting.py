@@ -33,6 +33,7 @@ from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
 from fenchel.samplers import Tuned
+from fenchel.seeds import check_seed
 from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart, begins_at_data
 from fenchel.train import (
@@ -144,8 +145,7 @@ def _beginning(config: Config | None, preset: str | None, sitting: _Sitting) -> 
 
 def _check(config: Config, method: object, start: object, dynamics: object) -> None:
     """Refuse what does not go together, before any data are read."""
-    if config.seed < 0:
-        raise InputError(f"The seed is {config.seed}: give a whole number from 0 on.")
+    check_seed(config.seed)
     if not isinstance(method, str | AbstractEstimator | None):
         raise InputError(f"The method is {method!r}: give a name or an estimator object.")
     if config.method not in EMBEDDINGS and (start or dynamics):

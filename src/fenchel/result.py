@@ -35,8 +35,10 @@ from fenchel.parameters import flat
 from fenchel.partition import Account, can_be_summed, log_partition, usual
 from fenchel.picture_parts import Shape, is_of_pictures, picture_shape
 from fenchel.samplers import AbstractSampler, Embedding
+from fenchel.seeds import key_of
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
 
+FAR = 1e30  # standard deviations
 MISS = 1e-3  # standard deviations: by so much an inverse may be off
 MODEL_DRAWS = 64  # for each datum, so that their noise is an eighth of a standard error, but
 FEWEST_DRAWS, MOST_DRAWS = 2**15, 2**19  # at least and at most so many, and less where
@@ -58,7 +60,7 @@ class LogLikelihood(NamedTuple):
     caution: str
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Fit:
     """A potential, its sampler, and the scaling between their coordinates and the data's.
 
@@ -76,6 +78,14 @@ class Fit:
     name: str
     seen: Seen | None = None  # the training data and their estimator; not saved
 
+    def __repr__(self) -> str:
+        columns = f"{self.dim} column{'' if self.dim == 1 else 's'}"
+        parts = ", ".join(
+            f"{name} {getattr(self.config, name).kind}"
+            for name in ("potential", "start", "dynamics")
+        )
+        return f"<Fit of {self.name}: {columns}, method {self.config.method}, {parts}>"
+
     @property
     def dim(self) -> int:
         return len(self.columns)
@@ -90,7 +100,8 @@ class Fit:
 
         A model of pictures also takes them as bytes (n, height, width, channels).
         """
-        z = self.standardiser.forward(as_rows(self._as_levels(x)))
+        # So far out f is minus infinity; numbers beyond single precision's would make it none.
+        z = np.clip(self.standardiser.forward(as_rows(self._as_levels(x))), -FAR, FAR)
         states = states_of(self.f)
         if states is not None and not np.isin(np.round(z, 6), states).all():
             raise InputError("A value is none of this model's states: give those of its data.")
@@ -174,9 +185,7 @@ class Fit:
                 "NUTS moves along f's gradient over all of space, and this model is discrete or "
                 "within a domain: its own chains are the reference."
             )
-        begin_key, run_key = jax.random.split(
-            jax.random.fold_in(jax.random.key(seed), REFERENCE_PURPOSE)
-        )
+        begin_key, run_key = jax.random.split(jax.random.fold_in(key_of(seed), REFERENCE_PURPOSE))
         begin = jnp.asarray(self._drawing.best(chains, begin_key), jnp.result_type(float))
         found = nuts(self.f, begin, self.columns, run_key, draws, warm_up)
         return replace(found, x=self.standardiser.inverse(found.x))
@@ -199,7 +208,7 @@ class Fit:
         """
         if n < 1:
             raise InputError(f"{n} samples were asked for: ask for at least one.")
-        key = jax.random.key(seed)
+        key = key_of(seed)
         draw = self._drawing.best
         if corrected is not None:
             draw = self._drawing.corrected if corrected else self._drawing.raw
@@ -240,7 +249,7 @@ class Fit:
         self.standardiser.check_dimension(levels)
         z = jnp.asarray(self.standardiser.forward(levels), jnp.result_type(float))
         free = jnp.asarray(hidden.ravel())
-        key = jax.random.key(seed)
+        key = key_of(seed)
         frames = completions(self.f, self.sampler, z, free, rounds, (-1.0, 1.0), key)
         found = [self.as_pictures(self.standardiser.inverse(np.asarray(x))) for x in frames]
         # What was given comes back as it was, to the byte.

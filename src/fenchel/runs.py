@@ -10,7 +10,7 @@ from fenchel.arrays import to_table
 from fenchel.config import Config
 from fenchel.data import Pictures, Samples
 from fenchel.errors import InputError
-from fenchel.files import replace_text, require_space
+from fenchel.files import make_folder, refuse_unwritable, replace_text, require_space
 from fenchel.train import TrainState, checkpoint
 from fenchel.version import __version__
 
@@ -41,20 +41,33 @@ class RunFolder:
 
     def begin(self, config: Config, samples: Samples | Pictures, state: TrainState) -> None:
         """Make a new run's folder, or refuse to write over anything."""
-        if self.path.exists() and (not self.path.is_dir() or any(self.path.iterdir())):
-            what = "holds another run" if self.config_file.is_file() else "is not empty"
-            raise InputError(
-                f"{self.path} {what}: choose another folder, continue it with --resume, "
-                "or remove it first."
-            )
+        self._refuse_to_overwrite()
         self._require_space(state)
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be made: {error.strerror}.") from None
+        make_folder(self.path)
         self._write_record(config, samples)
         self.metrics_file.touch()
         checkpoint.save(self.checkpoints, state)
+
+    def _refuse_to_overwrite(self) -> None:
+        if not self.path.exists():
+            return
+        if not self.path.is_dir():
+            raise InputError(f"{self.path} is a file: give the name of a new folder.")
+        refuse_unwritable(self.config_file)
+        if self._is_a_run():
+            raise InputError(
+                f"{self.path} holds another run: choose another folder, or continue that run with "
+                "--resume."
+            )
+        if any(self.path.iterdir()):
+            raise InputError(f"{self.path} is not empty: choose another folder, or a new one.")
+
+    def _is_a_run(self) -> bool:
+        try:
+            self.read_record()
+        except InputError:
+            return False
+        return True
 
     def resume(self, config: Config, samples: Samples | Pictures, like: TrainState) -> TrainState:
         """The newest checkpoint's state, with the metrics cut back to it."""
@@ -68,6 +81,7 @@ class RunFolder:
         iteration = checkpoint.latest(self.checkpoints)
         if iteration is None:
             raise InputError(f"{self.path} has no checkpoint to resume from: begin a new run.")
+        refuse_unwritable(self.config_file)
         self._require_space(like)
         state = checkpoint.restore(self.checkpoints, iteration, like)
         kept = [row for row in self.read_metrics() if row["iteration"] <= iteration]
@@ -76,7 +90,7 @@ class RunFolder:
 
     def was_fitted_to(self, samples: Samples | Pictures) -> bool:
         """Whether these are the data of the run."""
-        return self.read_record()["data"] == samples.fingerprint()
+        return self.read_record()["data"].get("sha256") == samples.fingerprint()["sha256"]
 
     def read_record(self) -> dict[str, Any]:
         """What `begin` wrote: configuration, data and versions."""
@@ -90,10 +104,10 @@ class RunFolder:
             parts = (record["config"], record["data"])
             if record["format"] != FORMAT or not all(isinstance(part, dict) for part in parts):
                 raise KeyError("format")
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError):
             raise InputError(
-                f"{self.config_file} is damaged, or not of this library "
-                f"({type(error).__name__}: {error}): begin a new run."
+                f"{self.config_file} is damaged, or not of this library: give another folder, or "
+                "begin a new run."
             ) from None
         return record
 

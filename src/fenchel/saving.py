@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from safetensors import SafetensorError
-from safetensors.numpy import load_file, save_file
+from safetensors import numpy as safetensors
 
 from fenchel.arrays import from_table, to_table
 from fenchel.build import build_model
@@ -18,7 +18,7 @@ from fenchel.config import Config
 from fenchel.data import Standardiser
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
-from fenchel.files import replace_text, require_space, written_whole
+from fenchel.files import make_folder, replace_text, require_space, written_whole
 from fenchel.parameters import learnt
 from fenchel.result import Fit
 from fenchel.samplers import AbstractSampler, Embedding
@@ -28,6 +28,7 @@ from fenchel.version import __version__
 
 FORMAT = "fenchel-model"
 DESCRIPTION, ARRAYS = "model.json", "model.safetensors"
+WRITE_AGAIN = "save the model again, or resume its run, which writes it once more"
 NAMES = {"name", "config", "counting", "sha256"}  # what a description must also have
 
 
@@ -41,9 +42,9 @@ def save(fit: Fit, path: str | Path) -> None:
     if bad:
         raise InputError(f"The model is not finite in {bad[0]}: it is not written.")
     require_space(folder, sum(array.nbytes for array in table.values()))
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     with written_whole(folder / ARRAYS) as partial:
-        save_file(table, partial)
+        partial.write_bytes(safetensors.save(table))  # its own writer hides it from other users
     description = {**_describe(fit), "sha256": _digest(folder)}
     replace_text(folder / DESCRIPTION, json.dumps(description, indent=2) + "\n")
 
@@ -106,24 +107,30 @@ def _describe(fit: Fit) -> dict[str, Any]:
 def _read_description(folder: Path) -> dict[str, Any]:
     path = folder / DESCRIPTION
     if not path.is_file():
-        raise InputError(
-            f"{folder} holds no model ({DESCRIPTION} is missing): give a run's folder."
-        )
+        raise InputError(_why_there_is_none(folder))
     try:
         description = json.loads(path.read_text(encoding="utf-8"))
         if description["format"] != FORMAT:
             raise KeyError("format")
         numbers = [*description["mean"], *description["scale"], description["points"]]
-        complete = all(isinstance(number, int | float) for number in numbers)
+        complete = np.isfinite(numbers).all() and min(description["scale"]) > 0
         lengths = {len(description[name]) for name in ("columns", "mean", "scale")}
         if not complete or len(lengths) != 1 or not description.keys() >= NAMES:
             raise ValueError("columns")
-    except (ValueError, KeyError, TypeError, OSError) as error:
+    except (ValueError, KeyError, TypeError):
         raise InputError(
-            f"{path} is damaged, or not a model of this library ({type(error).__name__}: {error}): "
-            "save the model again."
+            f"{path} is damaged, or not a model of this library: {WRITE_AGAIN}."
         ) from None
     return description
+
+
+def _why_there_is_none(folder: Path) -> str:
+    if (folder / "checkpoints").is_dir():
+        return (
+            f"The run {folder} is not finished, so it has no model yet: go on with it, as in "
+            f"`fenchel fit DATA --out {folder} --resume`."
+        )
+    return f"{folder} holds no model ({DESCRIPTION} is missing): give a run's folder."
 
 
 def _digest(folder: Path) -> str:
@@ -133,9 +140,13 @@ def _digest(folder: Path) -> str:
 
 def _read_arrays(folder: Path, digest: str) -> dict[str, np.ndarray]:
     path = folder / ARRAYS
+    if not path.is_file():
+        raise InputError(f"{path} is missing: {WRITE_AGAIN}.")
+    if _digest(folder) != digest:
+        raise InputError(
+            f"{path} is damaged, or not the one that {DESCRIPTION} was written for: {WRITE_AGAIN}."
+        )
     try:
-        if _digest(folder) != digest:
-            raise ValueError("it is not the one that the description was written for")
-        return load_file(path)
-    except (SafetensorError, OSError, ValueError) as error:
-        raise InputError(f"{path} is missing or damaged ({error}): save the model again.") from None
+        return safetensors.load_file(path)
+    except SafetensorError as error:
+        raise InputError(f"{path} is damaged ({error}): {WRITE_AGAIN}.") from None

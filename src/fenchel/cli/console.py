@@ -1,6 +1,7 @@
 """What all commands say, and how: tables, JSON, a status line, errors in one sentence."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,6 +25,9 @@ def plain_errors() -> Iterator[None]:
         fail(str(error), 1)
     except FenchelError as error:
         fail(str(error), 2)
+    except OSError as error:
+        where = error.filename or "A file"
+        fail(f"{where} cannot be read or written ({error.strerror}): choose another place.", 2)
 
 
 def fail(message: str, code: int) -> NoReturn:
@@ -50,4 +54,13 @@ def pairs_table(title: str, rows: list[tuple[str, str]]) -> Table:
 
 
 def print_json(value: Any) -> None:
-    typer.echo(json.dumps(value, indent=2))
+    """What is not finite becomes null: JSON has no other word for it."""
+    typer.echo(json.dumps(_without_infinities(value), indent=2, allow_nan=False))
+
+
+def _without_infinities(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _without_infinities(entry) for name, entry in value.items()}
+    if isinstance(value, list | tuple):
+        return [_without_infinities(entry) for entry in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

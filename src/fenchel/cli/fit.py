@@ -1,5 +1,6 @@
 """`fenchel fit`."""
 
+import shlex
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,7 +14,8 @@ def fit(
     data: Data,
     out_folder: Annotated[Path, typer.Option("--out", help="The run's folder, a new one.")],
     config: Annotated[
-        Path | None, typer.Option("--config", help="Settings, as TOML or JSON.")
+        Path | None,
+        typer.Option("--config", help="Settings, as TOML or JSON; a run's config.json has all."),
     ] = None,
     method: Annotated[
         str | None, typer.Option(help="How to fit, ade by default; see `fenchel methods`.")
@@ -27,7 +29,7 @@ def fit(
     dynamics: Annotated[
         str | None,
         typer.Option(
-            help="hmc, langevin, generalized-hmc, generalized-langevin, deterministic, "
+            help="hmc, langevin, generalized-hmc, generalized-langevin, damped, deterministic, "
             "continuous, generalized-continuous or none; joined by + for a stack."
         ),
     ] = None,
@@ -41,7 +43,8 @@ def fit(
     preset: Annotated[
         str | None,
         typer.Option(
-            help="Settings for pictures: mnist, mnist-completion, cifar10 or cifar10-residual."
+            help="Settings for pictures: mnist, mnist-completion, cifar10 (the paper's: with "
+            "-paper at the end) or cifar10-residual."
         ),
     ] = None,
     steps: Annotated[int | None, typer.Option(help="Iterations, 3000 by default.")] = None,
@@ -80,7 +83,7 @@ def fit(
             progress=Silent() if as_json else Bar(err),
         )
     except KeyboardInterrupt:
-        fail(f"Interrupted. Continue with: fenchel fit {data} --out {out_folder} --resume", 130)
+        fail(_interrupted(data, out_folder), 130)
     if fitted.shape is not None:
         _show_pictures(fitted, out_folder, as_json)
         return
@@ -94,6 +97,13 @@ def fit(
         pairs_table(f"{samples.name}: {len(samples.x):,} rows, {fitted.dim} columns", summary.rows)
     )
     out.print(f"Run and figures in [bold]{escaped(str(out_folder))}[/].")
+
+
+def _interrupted(data: str, folder: Path) -> str:
+    if not (folder / "checkpoints").is_dir():
+        return "Interrupted before the first checkpoint: nothing was written."
+    command = shlex.join(["fenchel", "fit", data, "--out", str(folder), "--resume"])
+    return f"Interrupted. Continue from the newest checkpoint with: {command}"
 
 
 def _show_pictures(fitted: Any, folder: Path, as_json: bool) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
 import typer
 from rich.table import Table
 
@@ -41,7 +42,8 @@ def score(
     densities = fitted.log_density(rows.in_order(fitted.columns))
     writer(densities[:, None], ("log_density",))
     if as_json:
-        mean, error = densities.mean(), densities.std() / len(densities) ** 0.5
+        with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
+            mean, error = densities.mean(), densities.std() / len(densities) ** 0.5
         summary = {"rows": len(densities), "mean": float(mean), "standard_error": float(error)}
         where = {"out": str(out_file)} if out_file else {"log_density": densities.tolist()}
         print_json({**summary, **where})

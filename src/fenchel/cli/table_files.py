@@ -19,18 +19,21 @@ def writer_to(path: Path | None, as_json: bool):
         return lambda table, columns: None
     if path is None:
         return lambda table, columns: _write_csv(sys.stdout, table, columns)
-    if path.suffix not in writers:
+    kind = path.suffix.lower()
+    if kind not in writers:
         raise InputError(f"{path} must end in one of {', '.join(writers)}.")
     refuse_unwritable(path)
-    return lambda table, columns: writers[path.suffix](path, table, columns)
+    return lambda table, columns: writers[kind](path, table, columns)
 
 
 def _write_npy(path, table: np.ndarray, columns: tuple[str, ...]) -> None:
-    np.save(path, table)
+    with path.open("wb") as file:  # given a name, NumPy would add to one in capitals
+        np.save(file, table)
 
 
 def _write_npz(path, table: np.ndarray, columns: tuple[str, ...]) -> None:
-    np.savez(path, x=table)
+    with path.open("wb") as file:
+        np.savez(file, x=table)
 
 
 def _write_csv(path, table: np.ndarray, columns: tuple[str, ...]) -> None:

@@ -7,6 +7,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from fenchel.errors import InputError
 
+_KINDS = {"U": "text", "S": "text", "M": "dates", "m": "times", "V": "records", "O": "objects"}
+
 
 def default_columns(count: int) -> tuple[str, ...]:
     """x1, x2, ...: the names of columns that came without any."""
@@ -35,7 +37,8 @@ def to_table(x: ArrayLike, name: str) -> NDArray[np.float64]:
             f"{name} is complex; give its real and imaginary parts as columns of their own."
         )
     if array.dtype.kind not in "biuf":
-        raise InputError(f"{name} holds {array.dtype} values; convert every entry to a number.")
+        what = _KINDS.get(array.dtype.kind, str(array.dtype))
+        raise InputError(f"{name} holds {what}; convert every entry to a number.")
     if array.ndim not in (1, 2):
         raise InputError(_wrong_dimensions(array, name))
     return array.reshape(len(array), -1).astype(np.float64) if array.size else _empty(array)
@@ -47,6 +50,7 @@ def check_samples(x: NDArray, name: str, columns: Sequence[str] | None = None) -
         raise InputError(f"{name} has a single row; at least two are needed.")
     check_rows(x, name, columns)
     _check_varies(x, name, columns or default_columns(x.shape[1]))
+    _check_range(x, name, columns or default_columns(x.shape[1]))
 
 
 def check_rows(x: NDArray, name: str, columns: Sequence[str] | None = None) -> None:
@@ -111,3 +115,13 @@ def _check_varies(x: NDArray, name: str, columns: Sequence[str]) -> None:
     raise InputError(
         f"{name}: {subject} {names} {verb} constant, so no density exists; drop {them}."
     )
+
+
+def _check_range(x: NDArray, name: str, columns: Sequence[str]) -> None:
+    with np.errstate(over="ignore"):
+        wide = ~np.isfinite(x.max(axis=0) - x.min(axis=0))
+    if wide.any():
+        raise InputError(
+            f"{name}: column {columns[int(np.argmax(wide))]!r} runs from {x.min():.3g} to "
+            f"{x.max():.3g}, too far for its differences to be numbers; divide it by something."
+        )

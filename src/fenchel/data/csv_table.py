@@ -39,6 +39,21 @@ def not_numeric(path: Path, columns: list[str]) -> InputError:
     )
 
 
+def _explain(rows: list[list[str]], path: Path) -> None:
+    """Refuse what is numbers indeed, but not written as they are here."""
+    for entry in (entry for row in rows for entry in row):
+        if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", entry):
+            raise InputError(
+                f"{path} has decimal commas, as in {entry.strip()!r}; write decimal points."
+            )
+        words = entry.split()
+        if len(words) > 1 and all(_number(word) is not None for word in words):
+            raise InputError(
+                f"{path} has several numbers in one entry, {entry.strip()!r}; put commas, "
+                "semicolons or tabs between them."
+            )
+
+
 def _rows(path: Path) -> list[list[str]]:
     text = _text(path)
     reader = csv.reader(io.StringIO(text), delimiter=_delimiter(text))
@@ -93,6 +108,7 @@ def _numbers(rows: list[list[str]], columns: tuple[str, ...], path: Path) -> NDA
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(columns))
     except ValueError:
         table = [[_number(entry) for entry in row] for row in rows]
+    _explain(rows, path)
     bad = [
         name
         for name, column in zip(columns, zip(*table, strict=True), strict=True)

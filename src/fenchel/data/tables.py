@@ -3,6 +3,7 @@
 Nothing is ever unpickled: a file of somebody else's is data, and must not be able to run code.
 """
 
+import hashlib
 import zipfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -36,19 +37,24 @@ class Samples:
     columns: Columns
 
     def fingerprint(self) -> dict[str, Any]:
-        """Enough of the data to notice when it is not the same."""
+        """Enough of the data to notice when they are not the same, whatever they are called."""
         return {
             "name": self.name,
             "rows": self.x.shape[0],
             "columns": list(self.columns),
-            "sum": repr(float(np.sum(self.x))),
-            "sum_of_squares": repr(float(np.sum(self.x**2))),
+            "sha256": hashlib.sha256(np.ascontiguousarray(self.x).data).hexdigest(),
         }
 
     def in_order(self, columns: Columns) -> NDArray[np.float64]:
-        """The table with its columns in this order, where they are the same ones by name."""
-        if self.columns == columns or sorted(self.columns) != sorted(columns):
+        """The table with its columns in this order; as it is where either has no names."""
+        unnamed = default_columns(len(columns))
+        if unnamed in (columns, self.columns) or self.columns == columns:
             return self.x
+        if sorted(self.columns) != sorted(columns):
+            raise InputError(
+                f"The model was fitted to the columns {_listed(columns)} and these are "
+                f"{_listed(self.columns)}: give those, or a file whose columns have no names."
+            )
         return self.x[:, [self.columns.index(name) for name in columns]]
 
 
@@ -81,6 +87,7 @@ def _load(source: ArrayLike | str | Path, size: int, seed: int, check: Check) ->
         return Samples(x, path.stem, None, columns)
     x = to_table(source, "The data")
     columns = _columns_of(source, x.shape[1])
+    _check_names(columns, "The data")
     check(x, "The data", columns)
     return Samples(x, "array", None, columns)
 
@@ -88,6 +95,16 @@ def _load(source: ArrayLike | str | Path, size: int, seed: int, check: Check) ->
 def read_table(source: str | Path) -> NDArray[np.float64]:
     """The table in a .npy, .npz, .csv or .parquet file, as a checked (n, d) float64 array."""
     return _read(Path(source), check_samples)[0]
+
+
+def _check_names(columns: Columns, name: str) -> None:
+    twice = [column for column in columns if columns.count(column) > 1]
+    if twice:
+        raise InputError(f"{name} has two columns called {twice[0]!r}: rename one of them.")
+
+
+def _listed(columns: Columns) -> str:
+    return ", ".join(map(repr, columns))
 
 
 def _existing(source: str | Path) -> Path:
@@ -118,6 +135,7 @@ def _read(path: Path, check: Check) -> tuple[NDArray[np.float64], Columns]:
         x, columns = reader(path)
     except OSError as error:
         raise InputError(f"{path} cannot be read ({error.strerror or error}).") from error
+    _check_names(columns, str(path))
     check(x, str(path), columns)
     return x, columns
 

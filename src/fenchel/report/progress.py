@@ -90,7 +90,7 @@ class Bar:
 def told(row: dict[str, Any]) -> list[str]:
     """What says most of how the run goes, no longer than fits on 80 columns with the bar."""
     if row["log_partition_lower"] is not None:
-        return _known(row, {"log_partition_lower": "log Z ≥", "ess": "ESS"})
+        return _known(row, {"log_partition_lower": "bound", "ess": "ESS"})
     if row["acceptance"] is None and row["potential_draws"] is not None:
         # Without a density: the bound as far as it is known, f of real and of drawn points.
         both = f"f {row['potential_data']:.2g} | {row['potential_draws']:.2g}"

@@ -37,7 +37,8 @@ def write_report(
     - `networks`, `counts`: for pictures, a folder with the networks that judge them, and the
       numbers of samples to judge by.
     """
-    path = RunFolder(Path(run)).path / NAME if out is None else Path(out)
+    RunFolder(Path(run)).read_record()
+    path = Path(run) / NAME if out is None else Path(out)
     refuse_unwritable(path)
     if holds_pictures(run):
         opened, evaluation = open_and_evaluate(run, data, networks, counts, say, "report")

@@ -65,7 +65,7 @@ def html_report(
         moving.section,
         energies_section(fit, draws),
         training_section(rows),
-        settings_section(record, record["data"] == samples.fingerprint()),
+        settings_section(record, record["data"].get("sha256") == samples.fingerprint()["sha256"]),
         commands_section(record, source or samples.name),
     ]
     numbers = {"map": plane.numbers() if plane else None, "trajectories": moving.numbers}
