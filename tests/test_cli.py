@@ -12,7 +12,10 @@ import pytest
 
 from fenchel import cli
 from fenchel.cli.fit import _interrupted
+from fenchel.data import load_samples
 from fenchel.evidence import Annealing
+from fenchel.report.summary import summarise
+from fenchel.saving import load
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
@@ -115,6 +118,12 @@ def test_fit_prints_json_where_a_machine_reads(flow):
     folder, printed = flow
     assert {"log_partition", "ess", "mmd_corrected_z", "true_log_likelihood"} <= printed.keys()
     assert json.loads((folder / "config.json").read_text())["config"]["seed"] == 3
+
+
+def test_data_of_a_few_values_are_noted(run, folder):
+    fitted, coins = load(run), np.random.default_rng(5).integers(2, size=(50, 3))
+    assert dict(summarise(fitted, load_samples(coins)).rows)["note"].startswith("the data have 2")
+    assert "note" not in dict(summarise(fitted, load_samples(folder / "data.csv")).rows)
 
 
 @pytest.mark.parametrize("ending", [".npy", ".npz", ".csv"])

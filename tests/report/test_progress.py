@@ -14,7 +14,7 @@ NOTHING = dict.fromkeys(
 RUNS = {
     "weights": (
         {"log_partition_lower": -12.3456, "ess": 0.98765},
-        ["log Z ≥ -12.3", "ESS 0.988"],
+        ["bound -12.3", "ESS 0.988"],
     ),
     "pictures": (
         {"log_likelihood": -0.1234, "potential_data": 0.1063, "potential_draws": -0.1059}

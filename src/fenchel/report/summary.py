@@ -19,6 +19,8 @@ from fenchel.result import Fit
 from fenchel.runs import RunFolder
 
 DRAWS = 2_000
+FEW_VALUES = 10  # data with no more are hardly continuous
+CURE = "fit with --potential discrete"
 
 
 class Summary(NamedTuple):
@@ -52,6 +54,10 @@ def summarise(fit: Fit, samples: Samples) -> Summary:
         _add_likelihood(fit, samples, values, rows)
     if samples.toy is not None:
         _add_mmd(fit, samples.toy, values, rows)
+    distinct = len(np.unique(samples.x))
+    if distinct <= FEW_VALUES and not fit.standardiser.counting:
+        values["distinct_values"] = distinct
+        rows.append(("note", f"the data have {distinct} values only: for a discrete model, {CURE}"))
     return Summary(values, rows)
 
 
