@@ -12,7 +12,7 @@ that of real pictures, how far the dynamics move a pixel, the run's health. FOLD
 fid_2015_fp16.npz and slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with
 FID against minutes as a figure and a grid of each one's last samples.
 
-What the reference needs is computed once and kept beside the run, in reference.npz.
+What the reference needs is computed once and kept beside the run, in reference-DATA.npz.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import json
 import shutil
 from itertools import cycle
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -48,6 +48,12 @@ from fenchel.result import Fit
 from fenchel.runs import RunFolder
 
 SHOWN = 100
+INTRODUCTION = """\
+FID of that many samples against all training pictures, by the 2015 network; that of the start alone
+is of the same model without its dynamics, `real` that of all held-out pictures (of CIFAR-10's
+3.15). IS-slim is by another network than published scores, and is given as a ratio to that of real
+pictures (the paper's ratio on CIFAR-10 is 0.672). `moved` is how far the dynamics move a pixel, in
+grey levels. In the figure, hollow dots are those of the start alone."""
 MOVED = 256  # draws by which the dynamics' way is measured
 SEED = 5_000_011  # of the samples that are scored, far from the run's
 
@@ -111,41 +117,54 @@ def trained(arguments: argparse.Namespace) -> Fit:
     )
 
 
+class Reference(NamedTuple):
+    """What samples are compared with."""
+
+    moments: FeatureMoments  # of all training pictures
+    score: float  # IS-slim of as many of them as are drawn
+    floor: float  # the FID of held-out pictures
+
+
+def reference_of(network, slim, arguments: argparse.Namespace) -> Reference:
+    """Computed once for data of this name, and kept beside the run."""
+    path = arguments.run.parent / f"reference-{Path(arguments.data).stem}.npz"
+    if path.exists():
+        with np.load(path, allow_pickle=False) as kept:
+            moments = FeatureMoments(kept["mean"], kept["covariance"], int(kept["n"]))
+            return Reference(moments, float(kept["score"]), float(kept["floor"]))
+    train, test = (load_pictures(arguments.data, part).x for part in ("train", "test"))
+    moments, held_out = (feature_moments(feature_batches(network, x)) for x in (train, test))
+    score, _ = inception_score(class_probabilities(slim, train[: arguments.samples]))
+    floor = frechet_distance(held_out, moments).value
+    np.savez(path, **moments._asdict(), score=score, floor=floor)
+    return Reference(moments, score, floor)
+
+
 def scores(fitted: Fit, start: Fit | None, arguments: argparse.Namespace) -> dict[str, Any]:
     """Of the model's samples, and of its start's where the dynamics make a difference."""
     network = load_inception(arguments.networks / "fid_2015_fp16.npz")
     slim = load_slim(arguments.networks / "slim_v3_uint8.npz")
-    reference, real = references(network, slim, arguments)
+    reference = reference_of(network, slim, arguments)
     drawn = fitted.pictures(arguments.samples, SEED)
     save_picture(grid(drawn[:SHOWN]), arguments.run / "scored.png")
     score, spread = inception_score(class_probabilities(slim, drawn))
     found = {
         "samples": len(drawn),
-        "fid": frechet_distance(feature_moments(feature_batches(network, drawn)), reference).value,
+        "fid": _fid(network, drawn, reference),
+        "fid_real": reference.floor,
         "is_slim": score,
         "is_slim_spread": spread,
-        "is_slim_real": real,
-        "is_slim_ratio": score / real,
+        "is_slim_real": reference.score,
+        "is_slim_ratio": score / reference.score,
     }
     if start is not None:
-        first = start.pictures(arguments.samples, SEED)
-        moments = feature_moments(feature_batches(network, first))
-        found["fid_start"] = frechet_distance(moments, reference).value
+        found["fid_start"] = _fid(network, start.pictures(arguments.samples, SEED), reference)
     return found
 
 
-def references(network, slim, arguments: argparse.Namespace) -> tuple[FeatureMoments, float]:
-    """The training pictures' features, and their own score from as many of them as are drawn."""
-    path = arguments.run.parent / "reference.npz"
-    if path.exists():
-        with np.load(path, allow_pickle=False) as kept:
-            moments = FeatureMoments(kept["mean"], kept["covariance"], int(kept["n"]))
-            return moments, float(kept["score"])
-    train = load_pictures(arguments.data).x
-    moments = feature_moments(feature_batches(network, train))
-    score, _ = inception_score(class_probabilities(slim, train[: arguments.samples]))
-    np.savez(path, **moments._asdict(), score=score)
-    return moments, score
+def _fid(network, pictures: np.ndarray, reference: Reference) -> float:
+    moments = feature_moments(feature_batches(network, pictures))
+    return frechet_distance(moments, reference.moments).value
 
 
 def table(arguments: argparse.Namespace) -> None:
@@ -181,15 +200,12 @@ def curves(runs: dict[str, Any]) -> Figure:
 
 
 def as_markdown(runs: dict[str, Any], name: str) -> str:
-    head = ("run", "iterations", "minutes", "FID", "FID, start alone", "IS-slim ratio", "moved")
+    head = ("run", "iterations", "minutes", "FID", "FID, start alone", "FID, real")
+    head += ("IS-slim ratio", "moved")
     lines = [
         "# Pictures: FID against training",
         "",
-        "FID of that many samples against all training pictures, by the 2015 network; that of the",
-        "start alone is of the same model without its dynamics. IS-slim is by another network than",
-        "published scores, and is given as a ratio to that of real pictures (the paper's ratio is",
-        "0.672). `moved` is how far the dynamics move a pixel, in grey levels. In the",
-        "figure, hollow dots are those of the start alone.",
+        INTRODUCTION,
         "",
         f"![FID against minutes]({name}.png)",
         "",
@@ -210,6 +226,7 @@ def _line(name: str, row: dict[str, Any]) -> str:
         f"{row['seconds'] / 60:.1f}",
         f"{row['fid']:.2f} ({row['samples']:,})",
         "-" if start is None else f"{start:.2f}",
+        f"{row['fid_real']:.2f}" if "fid_real" in row else "-",
         f"{row['is_slim_ratio']:.3f}",
         "-" if not moved else f"{moved:.2f}",
         f"{row['health']['word']}, {row['dropped_steps']} dropped",
