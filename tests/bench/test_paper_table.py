@@ -51,7 +51,7 @@ def test_corrected_samples_are_what_counts():
     assert "| moons | -1.10 | -1.20 |" in text
     assert "| 8gaussians | - | - |" in text
     assert "`ade` is below it on 1, and with raw samples on 0." in text
-    assert "On 1 sets, a perfect sampler" in text
+    assert "On 1 set, a perfect sampler" in text
     assert "`ade` is below it on 0," in beside_paper(results([-1.3e-3, -1e-3, 0.0]), 1_000)
 
 

@@ -27,7 +27,7 @@ def as_markdown(results: dict[str, Any]) -> str:
     seeds = ", ".join(map(str, settings["seeds"]))
     parts = [
         "# The paper's Table 2",
-        f"{len(settings['sets'])} sets, seeds {seeds}. {INTRODUCTION}",
+        f"{len(settings['sets'])} sets, seeds {seeds}.\n{INTRODUCTION}",
         _overview(methods),
         "## Best epoch: MMD × 1e3",
         beside_paper(results, PAPER_SIZE),
