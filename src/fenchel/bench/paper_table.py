@@ -80,8 +80,9 @@ def _line(
 
 def _sentences(below: dict[str, np.ndarray], methods: dict[str, Any]) -> str:
     tables = np.array(list(below.values()))
+    sets = "1 set" if len(below) == 1 else f"{len(below)} sets"
     text = (
-        f"On {len(below)} set{'s' if len(below) > 1 else ''}, a perfect sampler is below the paper's {PAPERS} on "
+        f"On {sets}, a perfect sampler is below the paper's {PAPERS} on "
         f"{tables.sum(axis=0).mean():.1f} on average, and on all of them in "
         f"{tables.all(axis=0).mean():.1%} of {TABLES:,} simulated tables."
     )
