@@ -10,6 +10,7 @@ import pytest
 
 from fenchel.bench import jobs
 from fenchel.bench.clipped_adam import clipped_adam
+from fenchel.bench.planar import Planar
 from fenchel.bench.presets import PRESETS
 from fenchel.dynamics import step_sizes
 from fenchel.parameters import learnt
@@ -53,7 +54,7 @@ def test_step_sizes_are_learnt_as_they_are_and_momenta_are_not(parts):
     np.testing.assert_allclose(step_sizes(parts.sampler), 0.01, rtol=1e-6)
     leaves = jax.tree.leaves(learnt(parts.sampler))
     # For three planar layers w, u and b, and for five steps two sizes.
-    assert sorted(leaf.size for leaf in leaves) == [10, 15]
+    assert sorted(leaf.size for leaf in leaves) == [1, 1, 1, 2, 2, 2, 2, 2, 2, 10]
 
 
 def test_weights_begin_within_glorots_limits_and_fill_them(parts):
@@ -67,9 +68,24 @@ def test_weights_begin_within_glorots_limits_and_fill_them(parts):
 
 
 def test_the_flow_begins_within_glorots_limits(parts):
-    (planar,) = (leaf for leaf in jax.tree.leaves(learnt(parts.sampler.start)) if leaf.ndim == 2)
-    assert np.abs(planar[:, :4]).max() <= 1.5**0.5
-    assert np.abs(planar[:, 4]).max() <= 3**0.5
+    layers = parts.sampler.start.distribution.bijection.bijections
+    assert len(layers) == 3
+    for layer in layers:
+        assert np.abs(np.concatenate([layer.w, layer.u])).max() <= 1.5**0.5
+        assert np.abs(layer.b) <= 3**0.5
+
+
+@pytest.mark.usefixtures("x64")
+@pytest.mark.parametrize("along", [-3.0, 0.0, 4.0])
+def test_a_planar_layer_is_the_papers(along):
+    """Its stretch along w, and its log-determinant by autodiff."""
+    layer = Planar(jnp.array([1.0, 2.0]), jnp.array([along, 0.0]), jnp.array(0.3))
+    assert layer.w @ layer.direction == pytest.approx(np.log1p(np.exp(along)) - 1)
+    x = jnp.array([0.4, -0.7])
+    y, log_det = layer.transform_and_log_det(x)
+    jacobian = jax.jacobian(lambda x: layer.transform_and_log_det(x)[0])(x)
+    assert log_det == pytest.approx(np.linalg.slogdet(jacobian)[1], abs=1e-12)
+    np.testing.assert_allclose(y - x, layer.direction * np.tanh(layer.w @ x + 0.3))
 
 
 def test_nothing_is_averaged(parts):

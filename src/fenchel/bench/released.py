@@ -4,8 +4,11 @@ What sets it apart from a configuration of ours: nets and flow begin as Glorot's
 hyperbolic tangent, every leapfrog is a Metropolis proposal, both score and momentum are clipped,
 the step sizes are plain numbers, which may change their sign, the momenta are standard normal ones
 at no cost, samples are kept in the data's range, Adam clips its gradients, and nothing is averaged.
-What remains different: a step that is not finite is dropped here, where the code puts zeros into
-its gradient, and a point that leaves the range is brought back whether or not it was accepted.
+
+What remains different: a step that is not finite is dropped here, and the rates backed off, where
+the code puts zeros into its gradient. Here the range is that of all data, and a point that leaves
+it is brought back whether or not it was accepted; there it is that of a thousand points, and the
+script that asks for it spells the option in a way that its parser may pass over.
 """
 
 from collections.abc import Callable
@@ -14,10 +17,11 @@ from dataclasses import replace
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-from flowjax import flows
-from flowjax.distributions import AbstractDistribution, StandardNormal
+from flowjax.bijections import Chain as Composed
+from flowjax.distributions import AbstractDistribution, StandardNormal, Transformed
 
 from fenchel.bench.clipped_adam import clipped_adam
+from fenchel.bench.planar import Planar
 from fenchel.build import ACTIVATIONS, Parts, build_maxmin
 from fenchel.config import Config
 from fenchel.dynamics import (
@@ -83,18 +87,15 @@ def glorot(key: Key, shape: tuple[int, ...], ends: int) -> Array:
 
 
 def planar(dim: int, layers: int, key: Key) -> AbstractDistribution:
-    """FlowJAX's layers, whose parameters are w, u and b in a row; a vector has as many inputs as
-    outputs to Glorot."""
+    """To Glorot a vector has as many inputs as outputs."""
+
+    def layer(key: Key) -> Planar:
+        w_key, u_key, b_key = jax.random.split(key, 3)
+        w, u = (glorot(own, (dim,), 2 * dim) for own in (w_key, u_key))
+        return Planar(w, u, glorot(b_key, (), 2))
+
     base = StandardNormal((dim,))  # type: ignore[call-arg]  # its __init__ is hidden from mypy
-    flow = flows.planar_flow(key, base_dist=base, flow_layers=layers, invert=False)
-    vector_key, bias_key = jax.random.split(key)
-    vectors = glorot(vector_key, (layers, 2 * dim), 2 * dim)
-    numbers = jnp.concatenate([vectors, glorot(bias_key, (layers, 1), 2)], axis=1)
-
-    def begin(leaf):
-        return numbers if eqx.is_inexact_array(leaf) and leaf.shape == numbers.shape else leaf
-
-    return jax.tree.map(begin, flow)
+    return Transformed(base, Composed([layer(own) for own in jax.random.split(key, layers)]))
 
 
 def standard_normal(dim: int) -> CentredNormal:
