@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel import fit as fit_model
 from fenchel.data import load_pictures
+from fenchel.errors import InputError
 from fenchel.evaluate import (
     FeatureMoments,
     class_probabilities,
@@ -122,7 +123,7 @@ class Reference(NamedTuple):
 
     moments: FeatureMoments  # of all training pictures
     score: float  # IS-slim of as many of them as are drawn
-    floor: float  # the FID of held-out pictures
+    floor: float | None  # the FID of held-out pictures, where there are any
 
 
 def reference_of(network, slim, arguments: argparse.Namespace) -> Reference:
@@ -131,13 +132,23 @@ def reference_of(network, slim, arguments: argparse.Namespace) -> Reference:
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
             moments = FeatureMoments(kept["mean"], kept["covariance"], int(kept["n"]))
-            return Reference(moments, float(kept["score"]), float(kept["floor"]))
-    train, test = (load_pictures(arguments.data, part).x for part in ("train", "test"))
-    moments, held_out = (feature_moments(feature_batches(network, x)) for x in (train, test))
+            floor = float(kept["floor"]) if kept["floor"].size else None
+            return Reference(moments, float(kept["score"]), floor)
+    train = load_pictures(arguments.data).x
+    moments = feature_moments(feature_batches(network, train))
     score, _ = inception_score(class_probabilities(slim, train[: arguments.samples]))
-    floor = frechet_distance(held_out, moments).value
-    np.savez(path, **moments._asdict(), score=score, floor=floor)
+    floor = _floor(network, moments, arguments)
+    kept = {**moments._asdict(), "score": score, "floor": [] if floor is None else floor}
+    np.savez(path, **kept)
     return Reference(moments, score, floor)
+
+
+def _floor(network, train: FeatureMoments, arguments: argparse.Namespace) -> float | None:
+    try:
+        held_out = load_pictures(arguments.data, "test").x
+    except InputError:
+        return None
+    return frechet_distance(feature_moments(feature_batches(network, held_out)), train).value
 
 
 def scores(fitted: Fit, start: Fit | None, arguments: argparse.Namespace) -> dict[str, Any]:
@@ -226,7 +237,7 @@ def _line(name: str, row: dict[str, Any]) -> str:
         f"{row['seconds'] / 60:.1f}",
         f"{row['fid']:.2f} ({row['samples']:,})",
         "-" if start is None else f"{start:.2f}",
-        f"{row['fid_real']:.2f}" if "fid_real" in row else "-",
+        "-" if row.get("fid_real") is None else f"{row['fid_real']:.2f}",
         f"{row['is_slim_ratio']:.3f}",
         "-" if not moved else f"{moved:.2f}",
         f"{row['health']['word']}, {row['dropped_steps']} dropped",

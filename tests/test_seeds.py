@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from fenchel.errors import InputError
-from fenchel.seeds import SEEDS, check_seed, key_of
+from fenchel.seeds import SEEDS, apart, check_seed, key_of
 
 
 @pytest.mark.parametrize("seed", [0, 7, np.int32(7), SEEDS - 1])
@@ -18,6 +18,11 @@ def test_whole_numbers_are_taken(seed):
 def test_others_are_refused(seed):
     with pytest.raises(InputError, match="give a whole number from 0 to"):
         check_seed(seed)
+
+
+@pytest.mark.parametrize("seed", [0, 5, SEEDS - 1])
+def test_another_seed_is_a_seed_too(seed):
+    assert check_seed(apart(seed, 2_000_003)) != seed
 
 
 def test_seeds_are_keys_of_their_own():

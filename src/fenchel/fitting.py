@@ -98,7 +98,7 @@ def fit(
     own = {name: part for name, part in own.items() if part is not None and _is_own(part)}
     config = _beginning(config, preset, sitting).with_values(
         method=_kind(method),
-        seed=seed,
+        seed=None if seed is None else check_seed(seed),
         training__steps=steps,
         potential__kind=_kind(potential),
         start__kind=_kind(start),

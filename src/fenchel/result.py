@@ -80,10 +80,8 @@ class Fit:
 
     def __repr__(self) -> str:
         columns = f"{self.dim} column{'' if self.dim == 1 else 's'}"
-        parts = ", ".join(
-            f"{name} {getattr(self.config, name).kind}"
-            for name in ("potential", "start", "dynamics")
-        )
+        learnt = ("potential", "start", "dynamics") if self._learns_sampler else ("potential",)
+        parts = ", ".join(f"{name} {getattr(self.config, name).kind}" for name in learnt)
         return f"<Fit of {self.name}: {columns}, method {self.config.method}, {parts}>"
 
     @property
@@ -100,7 +98,8 @@ class Fit:
 
         A model of pictures also takes them as bytes (n, height, width, channels).
         """
-        # So far out f is minus infinity; numbers beyond single precision's would make it none.
+        # So far out f on a base measure is minus infinity; further, where numbers of single
+        # precision end, it would not be a number.
         z = np.clip(self.standardiser.forward(as_rows(self._as_levels(x))), -FAR, FAR)
         states = states_of(self.f)
         if states is not None and not np.isin(np.round(z, 6), states).all():
@@ -341,12 +340,16 @@ class Fit:
         """What stands for integrals over the model, with the accuracy that so many data deserve."""
         if self._measure is not None and not self.sampler.exact:
             return self._measure
-        if self.config.method in EMBEDDINGS:
+        if self._learns_sampler:
             self._drawing.require_density("The information")
         most = min(MOST_DRAWS, MOST_SLOPES // flat(self.f)[0].size)
         count = min(max(FEWEST_DRAWS, MODEL_DRAWS * rows), most)
         own = jax.random.fold_in(jax.random.key(self.config.seed), MODEL_PURPOSE)
         return WeightedDraws(self._drawing.weighted(count, own))
+
+    @property
+    def _learns_sampler(self) -> bool:
+        return self.config.method in EMBEDDINGS
 
     @property
     def _drawing(self) -> Drawing:

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +63,17 @@ def load(
     structure, and their numbers are filled in.
     """
     folder = Path(path)
-    description = _read_description(folder)
+    try:
+        description = _read_description(folder)
+        arrays = _read_arrays(folder, description["sha256"])
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read ({error.strerror}).") from None
     config = Config.from_dict(description["config"])
     columns = tuple(description["columns"])
     parts = build_model(config, len(columns), potential=potential, start=start, dynamics=dynamics)
     points = jnp.zeros((description["points"], len(columns)))
     state = parts.sampler.init(points, jax.random.key(0))
     like = (parts.potential, _settled(parts.sampler), state, points)
-    arrays = _read_arrays(folder, description["sha256"])
     f, sampler, state, points = from_table(arrays, like, str(folder / ARRAYS))
     standardiser = Standardiser(
         np.array(description["mean"]), np.array(description["scale"]), description["counting"]
@@ -128,7 +132,7 @@ def _why_there_is_none(folder: Path) -> str:
     if (folder / "checkpoints").is_dir():
         return (
             f"The run {folder} is not finished, so it has no model yet: go on with it, as in "
-            f"`fenchel fit DATA --out {folder} --resume`."
+            f"`fenchel fit DATA --out {shlex.quote(str(folder))} --resume`."
         )
     return f"{folder} holds no model ({DESCRIPTION} is missing): give a run's folder."
 

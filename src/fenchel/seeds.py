@@ -8,12 +8,17 @@ import jax
 from fenchel.errors import InputError
 from fenchel.shapes import Key
 
-SEEDS = 2**32  # JAX looks at so many bits, and would take others for smaller ones
+SEEDS = 2**32  # in single precision JAX looks at 32 bits, and takes others for smaller ones
 
 
 def key_of(seed: Any) -> Key:
     """The key of a checked seed."""
     return jax.random.key(check_seed(seed))
+
+
+def apart(seed: int, offset: int) -> int:
+    """Another seed, so far from this one that nobody fits with both."""
+    return (seed + offset) % SEEDS
 
 
 def check_seed(seed: Any) -> int:

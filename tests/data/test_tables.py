@@ -2,6 +2,7 @@
 
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -83,7 +84,7 @@ def test_csv_with_byte_order_mark_windows_lines_and_one_column(folder):
 
 
 def test_csv_column_without_a_name_gets_one(folder):
-    assert load_samples(write("a.csv", ",b\n1,2\n3,4\n")).columns == ("x1", "b")
+    assert load_samples(write("a.csv", ",b\n1,2\n3,4\n")).columns == ("unnamed 1", "b")
 
 
 def test_parquet_takes_integers_booleans_and_floats(folder):
@@ -361,3 +362,41 @@ def test_neither_toy_nor_file(folder):
         load_samples("Moons")
     with pytest.raises(InputError, match=r"^'quux' is neither .*; the toys are 2spirals, .*\.$"):
         load_samples("quux")
+
+
+def test_a_column_is_found_by_its_name_whatever_it_is_called():
+    """Also where the names are the usual ones, in another order."""
+    turned = load_samples(np.array([[1.0, 2.0], [3.0, 5.0]]))
+    named = replace(turned, columns=("x2", "x1"))
+    np.testing.assert_array_equal(named.in_order(("x1", "x2")), [[2.0, 1.0], [5.0, 3.0]])
+    np.testing.assert_array_equal(turned.in_order(("height", "weight")), turned.x)
+    np.testing.assert_array_equal(named.in_order(("x1", "x2")), named.x[:, ::-1])
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ('name,size\na,"1,234"\nb,"2,345"\n', "commas within numbers, as in '1,234'"),
+        ("size\n1 2\n3 4\n", "several numbers in one entry, '1 2'"),
+        ("day,size\n2020 01 02,1\n2020 01 03,2\n", "not every entry of column 'day'"),
+        ("a\nnone none\n1\n2\n", "not every entry of column 'a'"),
+    ],
+)
+def test_a_csv_says_why_it_is_no_table_of_numbers(tmp_path, text, reason):
+    path = tmp_path / "data.csv"
+    path.write_text(text)
+    with pytest.raises(InputError, match=re.escape(reason)):
+        load_samples(path)
+
+
+def test_a_column_without_a_name_has_one_of_its_own(tmp_path):
+    """As the index that pandas writes first."""
+    path = tmp_path / "data.csv"
+    path.write_text(",x1,x2\n0,1,2\n1,3,5\n")
+    assert load_samples(path).columns == ("unnamed 1", "x1", "x2")
+
+
+def test_the_column_that_is_too_wide_is_named():
+    x = np.array([[1.0, -1.7e308], [2.0, 1.7e308]])
+    with pytest.raises(InputError, match=re.escape("column 'x2' runs from -1.7e+308 to 1.7e+308")):
+        load_samples(x)

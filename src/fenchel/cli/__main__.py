@@ -1,3 +1,4 @@
 from fenchel.cli import main
 
-main()
+if __name__ == "__main__":
+    main()

@@ -27,7 +27,8 @@ def plain_errors() -> Iterator[None]:
         fail(str(error), 2)
     except OSError as error:
         where = error.filename or "A file"
-        fail(f"{where} cannot be read or written ({error.strerror}): choose another place.", 2)
+        reason = error.strerror or error
+        fail(f"{where} cannot be read or written ({reason}): choose another place.", 2)
 
 
 def fail(message: str, code: int) -> NoReturn:

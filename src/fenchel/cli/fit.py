@@ -100,7 +100,7 @@ def fit(
 
 
 def _interrupted(data: str, folder: Path) -> str:
-    if not (folder / "checkpoints").is_dir():
+    if not (folder / "config.json").is_file():
         return "Interrupted before the first checkpoint: nothing was written."
     command = shlex.join(["fenchel", "fit", data, "--out", str(folder), "--resume"])
     return f"Interrupted. Continue from the newest checkpoint with: {command}"

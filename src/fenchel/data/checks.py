@@ -121,7 +121,9 @@ def _check_range(x: NDArray, name: str, columns: Sequence[str]) -> None:
     with np.errstate(over="ignore"):
         wide = ~np.isfinite(x.max(axis=0) - x.min(axis=0))
     if wide.any():
+        column = int(np.argmax(wide))
+        low, high = x[:, column].min(), x[:, column].max()
         raise InputError(
-            f"{name}: column {columns[int(np.argmax(wide))]!r} runs from {x.min():.3g} to "
-            f"{x.max():.3g}, too far for its differences to be numbers; divide it by something."
+            f"{name}: column {columns[column]!r} runs from {low:.3g} to {high:.3g}, too far for "
+            "its differences to be numbers; divide it by something."
         )

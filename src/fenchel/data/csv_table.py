@@ -24,9 +24,7 @@ def read_csv(path: Path) -> tuple[NDArray[np.float64], tuple[str, ...]]:
     columns = default_columns(len(rows[0]))
     if _is_header(rows[0]):
         header = rows.pop(0)
-        columns = tuple(
-            name.strip() or default for name, default in zip(header, columns, strict=True)
-        )
+        columns = tuple(name.strip() or f"unnamed {index}" for index, name in enumerate(header, 1))
     return _numbers(rows, columns, path), columns
 
 
@@ -42,12 +40,13 @@ def not_numeric(path: Path, columns: list[str]) -> InputError:
 def _explain(rows: list[list[str]], path: Path) -> None:
     """Refuse what is numbers indeed, but not written as they are here."""
     for entry in (entry for row in rows for entry in row):
-        if re.fullmatch(r"\s*[+-]?\d+,\d+\s*", entry):
+        if re.fullmatch(r"\s*[+-]?\d+(,\d+)+(\.\d+)?\s*", entry):
             raise InputError(
-                f"{path} has decimal commas, as in {entry.strip()!r}; write decimal points."
+                f"{path} has commas within numbers, as in {entry.strip()!r}; write decimal points, "
+                "and nothing between thousands."
             )
         words = entry.split()
-        if len(words) > 1 and all(_number(word) is not None for word in words):
+        if len(rows[0]) == 1 and len(words) > 1 and all(map(_is_number, words)):
             raise InputError(
                 f"{path} has several numbers in one entry, {entry.strip()!r}; put commas, "
                 "semicolons or tabs between them."
@@ -100,6 +99,11 @@ def _number(entry: str) -> float | None:
         return float(entry)
     except ValueError:
         return None
+
+
+def _is_number(word: str) -> bool:
+    value = _number(word)
+    return value is not None and not np.isnan(value)
 
 
 def _numbers(rows: list[list[str]], columns: tuple[str, ...], path: Path) -> NDArray[np.float64]:

@@ -47,15 +47,14 @@ class Samples:
 
     def in_order(self, columns: Columns) -> NDArray[np.float64]:
         """The table with its columns in this order; as it is where either has no names."""
-        unnamed = default_columns(len(columns))
-        if unnamed in (columns, self.columns) or self.columns == columns:
+        if sorted(self.columns) == sorted(columns):
+            return self.x[:, [self.columns.index(name) for name in columns]]
+        if default_columns(len(columns)) in (columns, self.columns):
             return self.x
-        if sorted(self.columns) != sorted(columns):
-            raise InputError(
-                f"The model was fitted to the columns {_listed(columns)} and these are "
-                f"{_listed(self.columns)}: give those, or a file whose columns have no names."
-            )
-        return self.x[:, [self.columns.index(name) for name in columns]]
+        raise InputError(
+            f"The model was fitted to the columns {_listed(columns)} and these are "
+            f"{_listed(self.columns)}: give those, or a file whose columns have no names."
+        )
 
 
 def load_samples(
@@ -98,9 +97,11 @@ def read_table(source: str | Path) -> NDArray[np.float64]:
 
 
 def _check_names(columns: Columns, name: str) -> None:
-    twice = [column for column in columns if columns.count(column) > 1]
-    if twice:
-        raise InputError(f"{name} has two columns called {twice[0]!r}: rename one of them.")
+    seen: set[str] = set()
+    for column in columns:
+        if column in seen:
+            raise InputError(f"{name} has two columns called {column!r}: rename one of them.")
+        seen.add(column)
 
 
 def _listed(columns: Columns) -> str:

@@ -26,6 +26,7 @@ from fenchel.evidence import Annealing, LogPartition
 from fenchel.report.findings import Findings, Say, sentence, silent
 from fenchel.report.lines import Evaluation, Line
 from fenchel.result import Fit
+from fenchel.seeds import apart
 
 MOST_POINTS = 5_000  # of data and samples in tests
 TRUTH_POINTS = 2_000  # for the z-score against truth
@@ -124,7 +125,7 @@ def _likelihood(found: Findings, fit: Fit, samples: Samples, whose: str) -> None
 
 def _samples(found: Findings, fit: Fit, samples: Samples) -> None:
     """Samples against data, by several eyes."""
-    seed = fit.config.seed + SEED_OFFSET
+    seed = apart(fit.config.seed, SEED_OFFSET)
     rows = np.random.default_rng(seed).permutation(len(samples.x))[:MOST_POINTS]
     data = samples.x[rows]
     found.say("samples")
@@ -242,7 +243,7 @@ def _sampler(found: Findings, fit: Fit) -> None:
     if states_of(fit.f) is not None or domain_of(fit.f) is not None:
         return
     found.say("reference draws by NUTS")
-    chains = fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=fit.config.seed + SEED_OFFSET)
+    chains = fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=apart(fit.config.seed, SEED_OFFSET))
     bulk, tail, r_hat = chains.bulk_ess.min(), chains.tail_ess.min(), chains.r_hat.max()
     value = f"R-hat {r_hat:.3f}, bulk ESS {bulk:.0f}, tail ESS {tail:.0f}"
     meaning = (

@@ -55,10 +55,15 @@ def summarise(fit: Fit, samples: Samples) -> Summary:
     if samples.toy is not None:
         _add_mmd(fit, samples.toy, values, rows)
     distinct = len(np.unique(samples.x))
-    if distinct <= FEW_VALUES and not fit.standardiser.counting:
+    if _looks_discrete(samples.x, distinct) and not fit.standardiser.counting:
         values["distinct_values"] = distinct
         rows.append(("note", f"the data have {distinct} values only: for a discrete model, {CURE}"))
     return Summary(values, rows)
+
+
+def _looks_discrete(x: np.ndarray, distinct: int) -> bool:
+    coded = distinct == 2 or bool(np.all(x == np.round(x)))
+    return coded and distinct <= FEW_VALUES and x.size > 10 * distinct
 
 
 def write_figures(fit: Fit, samples: Samples, folder: Path) -> None:

@@ -19,6 +19,7 @@ from fenchel.report.pictures.box_likelihood import box_noise
 from fenchel.report.pictures.histograms import save_energies
 from fenchel.report.pictures.opened import PictureRun
 from fenchel.result import Fit
+from fenchel.seeds import apart
 
 PART = 2_048  # pictures at a time: they are large as floating-point numbers
 MOST = 2 * PART  # real pictures of either part
@@ -56,7 +57,7 @@ def drawn_pictures(fit: Fit, count: int, seed: int, say: Say) -> Drawn:
     parts = []
     for done in range(0, count, PART):
         say(f"samples, {done:,} of {count:,}")
-        x = fit.sample(min(PART, count - done), seed + done)
+        x = fit.sample(min(PART, count - done), apart(seed, done))
         if not np.isfinite(x).all():
             raise InputError(
                 "The run draws samples that are not finite, and cannot be judged: fit it anew with "

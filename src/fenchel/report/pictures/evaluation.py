@@ -31,6 +31,7 @@ from fenchel.report.pictures.neighbours import add_memorisation, save_neighbours
 from fenchel.report.pictures.networks import FID_FILE, SLIM_FILE, Networks, load_networks
 from fenchel.report.pictures.opened import FEWEST, PictureRun, open_picture_run
 from fenchel.result import Fit
+from fenchel.seeds import apart
 
 USUAL = 10_000  # samples, unless there are fewer pictures to hold them against
 MOVED = 256  # draws that are followed through the dynamics
@@ -64,7 +65,7 @@ def evaluate_pictures(
     - `say`: is told what is being computed.
     """
     counts = _checked(run, counts)
-    found, seed = Findings(say), run.fit.config.seed + SEED_OFFSET
+    found, seed = Findings(say), apart(run.fit.config.seed, SEED_OFFSET)
     _training(found, run)
     _data(found, run, counts)
     drawn = drawn_pictures(run.fit, counts[-1], seed, say)
