@@ -17,6 +17,7 @@ from fenchel.report.figures import (
 from fenchel.report.opened import FRESH, SEED_OFFSET
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
+from fenchel.seeds import apart
 
 DRAWS = 2_000
 FEW_VALUES = 10  # data with no more are hardly continuous
@@ -109,7 +110,7 @@ def _add_likelihood(
 
 def _add_mmd(fit: Fit, toy: Toy, values: dict[str, Any], rows: list[tuple[str, str]]) -> None:
     """Samples against truth, beside truth against truth."""
-    seed = fit.config.seed + SEED_OFFSET
+    seed = apart(fit.config.seed, SEED_OFFSET)
     kinds = {"raw sampler": False, "corrected": True} if fit.sampler.exact else {"sampler": False}
     for kind, corrected in kinds.items():
         drawn = fit.sample(DRAWS, seed=seed, corrected=corrected)
