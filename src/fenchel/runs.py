@@ -90,7 +90,7 @@ class RunFolder:
 
     def was_fitted_to(self, samples: Samples | Pictures) -> bool:
         """Whether these are the data of the run."""
-        return self.read_record()["data"].get("sha256") == samples.fingerprint()["sha256"]
+        return same_data(self.read_record(), samples)
 
     def read_record(self) -> dict[str, Any]:
         """What `begin` wrote: configuration, data and versions."""
@@ -143,6 +143,11 @@ class RunFolder:
             "config": config.to_dict(),
         }
         replace_text(self.config_file, json.dumps(record, indent=2) + "\n")
+
+
+def same_data(record: dict[str, Any], samples: Samples | Pictures) -> bool:
+    """Whether a run's record is of these data, whatever they are called."""
+    return record["data"].get("sha256") == samples.fingerprint()["sha256"]
 
 
 def require_same(old: dict[str, Any], new: dict[str, Any], path: Path, where: str = "") -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fenchel.errors import InputError
-from fenchel.files import replace_text
+from fenchel.files import make_folder, replace_text
 from fenchel.runs import require_same
 
 
@@ -40,10 +40,7 @@ class BenchFolder:
         self.write_text(f"{name}.json", text + "\n")
 
     def write_text(self, name: str, text: str) -> None:
-        try:
-            self.path.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{self.path} cannot be made: {error.strerror}.") from None
+        make_folder(self.path)
         replace_text(self.path / name, text)
 
     def within(self, name: str) -> "BenchFolder":

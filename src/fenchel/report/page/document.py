@@ -22,6 +22,7 @@ from fenchel.report.page.training import training_section
 from fenchel.report.page.trajectories import trajectories
 from fenchel.report.page.verdicts import verdicts_section
 from fenchel.result import Fit
+from fenchel.runs import same_data
 from fenchel.version import __version__
 
 PARTS = {
@@ -65,7 +66,7 @@ def html_report(
         moving.section,
         energies_section(fit, draws),
         training_section(rows),
-        settings_section(record, record["data"].get("sha256") == samples.fingerprint()["sha256"]),
+        settings_section(record, same_data(record, samples)),
         commands_section(record, source or samples.name),
     ]
     numbers = {"map": plane.numbers() if plane else None, "trajectories": moving.numbers}

@@ -10,7 +10,7 @@ from fenchel.data import Pictures, load_pictures, require_shape
 from fenchel.errors import InputError
 from fenchel.picture_parts import Shape, is_of_pictures, picture_shape
 from fenchel.result import Fit
-from fenchel.runs import RunFolder
+from fenchel.runs import RunFolder, same_data
 from fenchel.saving import load
 
 FEWEST = 16  # pictures of any kind: tests of fewer mean nothing
@@ -59,7 +59,7 @@ def open_picture_run(run: str | Path, data: str | None, command: str = "evaluate
     for part in (train, held_out):
         if part is not None:
             _check(part, shape, data)
-    own = record["data"].get("sha256") == train.fingerprint()["sha256"]
+    own = same_data(record, train)
     fit, rows, seed = load(folder.path), folder.read_metrics(), config.seed
     shuffled = None if held_out is None else _shuffled(held_out, seed)
     return PictureRun(
