@@ -18,6 +18,9 @@ jax.config.update("jax_disable_most_optimizations", True)
 if jax.__version_info__ < (0, 11):
     os.environ.setdefault("XLA_FLAGS", "--xla_cpu_use_fusion_emitters=false")
 
+# Runs that are trained at once are spread over devices.
+jax.config.update("jax_num_cpu_devices", 2)
+
 # A vector that meets a matrix by accident is an error, not a broadcast.
 jax.config.update("jax_numpy_rank_promotion", "raise")
 

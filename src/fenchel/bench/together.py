@@ -14,6 +14,7 @@ import numpy as np
 
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.progress import Progressing
+from fenchel.bench.spread import gathered, spread
 from fenchel.build import Parts, noise_floor
 from fenchel.config import Config
 from fenchel.shapes import Points
@@ -99,13 +100,14 @@ def train(
 ) -> Trained:
     """Until iteration `steps`, from where the folder's newest checkpoint is."""
     state, blocks = _where_it_stands(runs.state, folder)
+    state, batches = spread((state, runs.batches), runs.jobs)
     compiled: set[int] = set()
     length = max(1, steps // EPOCHS)
     progress.reach(int(state.iteration[0]))
     while (iteration := int(state.iteration[0])) < steps:
         began = time.perf_counter()
         target = min(iteration + length, steps)
-        (block,) = run_many(runs.learner, state, runs.batches, target, length)
+        (block,) = run_many(runs.learner, state, batches, target, length)
         state, row = block.state, _health(block.info)
         row |= {"iteration": target, "length": target - iteration}
         row |= {"seconds": time.perf_counter() - began, "compiled": row["length"] not in compiled}
@@ -119,7 +121,7 @@ def train(
             folder.write("blocks", blocks)
             checkpoint.save(folder.path / "checkpoints", state)
         progress.reach(target)
-    return Trained(state, blocks)
+    return Trained(gathered(state), blocks)
 
 
 def _where_it_stands(

@@ -10,7 +10,16 @@ from fenchel.cli.console import err, escaped, out, print_json
 from fenchel.cli.options import Json
 from fenchel.errors import InputError
 
-app = typer.Typer(help="The paper's experiments; a run cut short goes on.", no_args_is_help=True)
+app = typer.Typer(no_args_is_help=True)
+
+
+@app.callback()
+def _everywhere() -> None:
+    """The paper's experiments; a run cut short goes on."""
+    from fenchel.bench.spread import count_cores_as_devices
+
+    count_cores_as_devices()
+
 
 Out = Annotated[Path, typer.Option("--out", help="The folder; what is in it already is kept.")]
 Seeds = Annotated[str, typer.Option(help="Of data, nets and batches, as 1,2,3.")]
