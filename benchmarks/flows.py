@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.integral import Window
-from fenchel.bench.jobs import Job, fit_of, prepare, together
+from fenchel.bench.jobs import DIM, Job, fit_of, prepare, together
 from fenchel.bench.presets import Preset
 from fenchel.bench.progress import Progressing
 from fenchel.bench.scores import Ours, scores
@@ -73,7 +73,7 @@ def _one_kind(config: Config, known: dict[str, Truth]) -> dict[str, Any]:
         window = Window.around(np.asarray(each.points))
         row = scores(Ours(fit_of(each, trained.state, index), window), each.job, known[name])
         z = {f"z_{how}": row[f"z_{DRAWS}_{how}"] for how in ("raw", "corrected")}
-        rows.append({"toy": name, **trained.health(index, runs.learner.patience), **row, **z})
+        rows.append({"toy": name, **trained.health(index, runs.learner.patience, DIM), **row, **z})
         print(kind, rows[-1], flush=True)
     return {
         "settings": config.to_dict(),

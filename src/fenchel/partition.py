@@ -6,6 +6,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 import paramax
+from numpy.typing import ArrayLike
 
 from fenchel.choices import choose
 from fenchel.drawing import Drawing
@@ -19,6 +20,7 @@ from fenchel.evidence import (
     LogPartition,
     StartReference,
     Tempering,
+    believed,
     from_both_ends,
     from_weights,
     integrated,
@@ -38,17 +40,25 @@ PURPOSE = 1_847  # sets the draws for log Z apart from those of `sample` with th
 Account = str | Annealing | Tempering
 
 
-def log_partition(drawing: Drawing, dim: int, seed: int, by: Account) -> LogPartition:
-    """By importance weights, quadrature or enumeration, annealing, or tempering."""
+def log_partition(
+    drawing: Drawing, dim: int, seed: int, by: Account, points: ArrayLike | None = None
+) -> LogPartition:
+    """By importance weights, quadrature or enumeration, annealing, or tempering.
+
+    `points` are where annealing's chains begin their way back.
+    """
     key = jax.random.fold_in(jax.random.key(seed), PURPOSE)
+    if points is not None and not (isinstance(by, Annealing) or by == "annealing"):
+        raise InputError(f"Points were given, and only annealing begins at any, not {by!r}.")
     if isinstance(by, Annealing):
-        return _annealed(drawing, by, key)
+        return _annealed(drawing, by, points, key)
     if isinstance(by, Tempering):
         return _tempered(drawing, by, key)
     accounts: dict[str, Callable[[], LogPartition]] = {
         "weights": lambda: from_weights(drawing.log_weights(CHUNKS, key), "importance weights"),
         "quadrature": lambda: _summed(drawing.f, dim),
-        "annealing": lambda: _annealed(drawing, Annealing(), key),
+        "learnt": lambda: _learnt(drawing.f),
+        "annealing": lambda: _annealed(drawing, Annealing(), points, key),
         "tempering": lambda: _tempered(drawing, Tempering(), key),
     }
     return choose(accounts, by, "account of log Z")()
@@ -56,8 +66,6 @@ def log_partition(drawing: Drawing, dim: int, seed: int, by: Account) -> LogPart
 
 def can_be_summed(f: Potential, dim: int) -> bool:
     """Whether quadrature or enumeration gives log Z."""
-    if isinstance(f, SelfNormalised):
-        return True
     if states_of(f) is not None:
         return whole_measure(dim, f, Domain()) is not None
     return dim in NODES
@@ -69,6 +77,8 @@ def usual(drawing: Drawing, dim: int) -> str:
         return "weights"
     if can_be_summed(drawing.f, dim):
         return "quadrature"
+    if isinstance(drawing.f, SelfNormalised):
+        return "learnt"
     raise InputError(
         "log Z of this model is not known: its sampler has no exact density, and "
         f"{dim} columns are too many to integrate over. Anneal, as in "
@@ -82,30 +92,44 @@ def _summed(f: Potential, dim: int) -> LogPartition:
     if isinstance(measure, Counting):
         return known(float(_log_sum(f, measure, dim)), measure.name)
     if dim in NODES:
-        box = Quadrature(domain=domain_of(f) or Domain())
+        domain = domain_of(f) or Domain()
+        box = Quadrature(domain=domain)
         low, high, fall = _box(f, box, dim)
         if not fall > FALL:
             raise InputError(
                 "exp f does not fall off within reach, so that its integral is not known: put f on "
                 "a base measure (fx.potentials.OnBase), or give the data's domain."
             )
-        return integrated(f, low, high)
-    if isinstance(f, SelfNormalised):
-        return known(0.0, "noise contrast, which learnt it")
+        return integrated(f, low, high, (domain.low, domain.high))
     raise InputError(
         f"{dim} columns are too many to sum or integrate over: up to {max(NODES)} continuous ones "
         "can be, or 20 of two states; take the weights, or annealing."
     )
 
 
-def _annealed(drawing: Drawing, annealing: Annealing, key: Key) -> LogPartition:
+def _learnt(f: Potential) -> LogPartition:
+    if not isinstance(f, SelfNormalised):
+        raise InputError("Only noise contrast (nce) learns log Z: this model was fitted otherwise.")
+    return believed(0.0, "noise contrast's own constant")
+
+
+def _annealed(
+    drawing: Drawing, annealing: Annealing, points: ArrayLike | None, key: Key
+) -> LogPartition:
     prepare_key, forward_key, points_key, reverse_key = jax.random.split(key, 4)
     reference = _reference(drawing, points_key)
     stations = annealing.prepare(drawing.f, reference, prepare_key)
     log_w, _ = annealing.forward(drawing.f, reference, stations, forward_key)
-    points = jnp.asarray(drawing.best(annealing.chains, points_key), log_w.dtype)
-    reverse = annealing.reverse(drawing.f, reference, stations, points, reverse_key)
-    whence = "corrected draws" if drawing.sampler.exact else "long chains"
+    if points is None:
+        begin = jnp.asarray(drawing.best(annealing.chains, points_key), log_w.dtype)
+        whence = "the sampler's draws"
+    else:
+        given = jnp.asarray(points, log_w.dtype)
+        rows = jax.random.randint(points_key, (annealing.chains,), 0, len(given))
+        settle_key, reverse_key = jax.random.split(reverse_key)
+        begin = annealing.settled(drawing.f, reference, stations, given[rows], settle_key)
+        whence = "chains begun at the points given"
+    reverse = annealing.reverse(drawing.f, reference, stations, begin, reverse_key)
     return from_both_ends(log_w, reverse, f"annealing, and back from {whence}")
 
 

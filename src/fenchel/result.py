@@ -34,6 +34,7 @@ from fenchel.inference import Inference, Seen
 from fenchel.parameters import flat
 from fenchel.partition import Account, can_be_summed, log_partition, usual
 from fenchel.picture_parts import Shape, is_of_pictures, picture_shape
+from fenchel.potentials import SelfNormalised
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.seeds import key_of
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
@@ -131,7 +132,9 @@ class Fit:
             )
         return log_q.astype(np.float64) - self.standardiser.log_scale
 
-    def log_partition(self, by: Account | None = None) -> LogPartition:
+    def log_partition(
+        self, by: Account | None = None, points: ArrayLike | None = None
+    ) -> LogPartition:
         """log of the integral of exp f over the data's space, between two bounds.
 
         **Arguments:**
@@ -139,10 +142,17 @@ class Fit:
         - `by`: `"weights"`, the sampler's importance weights, where it has a density;
           `"quadrature"`, a sum over a grid in up to three columns or over all states;
           `"annealing"` from the sampler's start to f and back, or an `fx.evidence.Annealing` with
-          settings of your own; `"tempering"` (sequential Monte Carlo), likewise. Without a choice,
-          the first of them that can be had.
+          settings of your own; `"tempering"` (sequential Monte Carlo), likewise; `"learnt"`, the
+          constant of noise contrast. Without a choice, the first of them that can be had.
+        - `points`: rows at which annealing's way back begins, after long chains on f: held-out
+          data, say. Without them it begins at the sampler's own draws, and cannot notice a mode
+          that the sampler has lost.
         """
         by = by or usual(self._drawing, self.dim)
+        if points is not None:
+            z = self.standardiser.forward(as_rows(points))
+            found = log_partition(self._drawing, self.dim, self.config.seed, by, z)
+            return found.moved(self.standardiser.log_scale)
         known, name = self._partitions, repr(by)
         if name not in known:
             found = log_partition(self._drawing, self.dim, self.config.seed, by)
@@ -156,6 +166,7 @@ class Fit:
             "weights": self.sampler.exact,
             "annealing": states_of(self.f) is None and domain_of(self.f) is None,
             "quadrature": can_be_summed(self.f, self.dim),
+            "learnt": isinstance(self.f, SelfNormalised),
         }
         return tuple(name for name, possible in ways.items() if possible)
 

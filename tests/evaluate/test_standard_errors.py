@@ -2,8 +2,8 @@
 
 The quartic family is f(x) = w1 x² + w2 x⁴ in one dimension, at w = (1, -1/2): two bumps. 400 data
 sets of 1,000 rows are fitted under `vmap`, begun at the truth and taken to the optimum by Newton's
-method. The coverage of 95% intervals over 400 replications has a standard error of 1.1%; the seeds
-are fixed.
+method. The coverage of 95% intervals over 400 replications has a standard error of 1.1%: right ones
+are outside 93 to 97% with one seed in 15, and the seeds are fixed.
 """
 
 import equinox as eqx

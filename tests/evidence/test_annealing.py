@@ -100,8 +100,10 @@ def test_tempering_is_unbiased_and_finds_both_modes():
     log_w, x = tempering.forward(separated, reference, stations, jax.random.key(1))
     found = from_weights(log_w, "test", 8)
     assert found.estimate == pytest.approx(0.0, abs=4 * found.standard_error)
-    # Of 2,048 particles a fifth is at the smaller mode; resampling makes them worth far fewer.
-    assert np.mean(np.asarray(x)[..., 0] < 0) == pytest.approx(0.2, abs=0.1)
+    # By the runs' weights a fifth is at the smaller mode. A run's share has a spread of 0.2, and 32
+    # of them one of 0.04: beyond 3 of those once in 300 seeds, and this one is fixed.
+    shares = np.mean(np.asarray(x)[..., 0] < 0, axis=1)
+    assert np.average(shares, weights=np.exp(log_w)) == pytest.approx(0.2, abs=0.12)
 
 
 def test_a_start_is_a_reference():

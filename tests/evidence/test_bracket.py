@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from fenchel.evidence import from_both_ends, from_weights, known
+from fenchel.evidence import believed, from_both_ends, from_weights, known
 from fenchel.evidence.bracket import pareto_index
 
 N = 4_096
@@ -96,6 +96,25 @@ def test_equal_weights_leave_nothing_open():
     z = from_weights(np.full(N, 3.0), "test")
     assert (z.lower, z.upper, z.ess) == pytest.approx((3.0, 3.0, 1.0))
     assert z.caution == ""
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_no_number_opens_the_bracket(value):
+    good, back = log_normal(0.5, 0), log_normal(0.5, 1, of_model=True)
+    opened = from_both_ends(good, np.append(back[1:], value), "test")
+    assert (np.isfinite(opened.lower), opened.upper) == (True, np.inf)
+    assert "disagree" in opened.caution
+    # On the way there a weight that is no number is none: the mean is smaller, and still a bound.
+    dropped = np.append(good[1:], np.nan)
+    for found in (from_both_ends(dropped, back, "test"), from_weights(dropped, "test")):
+        assert found.lower < 0 < found.upper
+        assert np.isfinite(found.estimate)
+
+
+def test_a_belief_has_no_bounds():
+    z = believed(1.0, "a guess").moved(2.0)
+    assert (z.lower, z.estimate, z.upper) == (-np.inf, 3.0, np.inf)
+    assert "nothing bounds its error" in z.caution
 
 
 def test_moving_moves_all_but_the_errors():

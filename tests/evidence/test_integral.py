@@ -23,6 +23,23 @@ def test_within_a_box_the_ends_count_half(x64):
     assert found.estimate == pytest.approx(np.log(np.e - 1), abs=1e-8)
 
 
+def cauchy(x):
+    return -0.5 * (1 + x.size) * jnp.log1p(jnp.sum(x**2))
+
+
+@pytest.mark.parametrize(("dim", "truth"), [(1, np.log(np.pi)), (2, np.log(2 * np.pi))])
+def test_what_lies_beyond_the_grid_is_in_the_bracket(dim, truth, x64, monkeypatch):
+    monkeypatch.setattr(integral, "NODES", {1: 4_001, 2: 501})
+    box = jnp.full(dim, -60.0), jnp.full(dim, 60.0)
+    found = integrated(cauchy, *box, (-np.inf, np.inf))
+    assert found.lower < truth < found.upper < found.lower + 0.1
+    assert "falls off slowly" in found.caution
+    # Without the look beyond, the bracket misses; where space itself ends there is nothing beyond.
+    blind = integrated(cauchy, *box)
+    assert blind.upper < truth
+    assert integrated(cauchy, *box, (-60.0, 60.0)) == blind
+
+
 def test_a_density_too_thin_for_the_grid_is_noticed(monkeypatch):
     monkeypatch.setattr(integral, "NODES", {1: 21})
     found = integrated(lambda x: -0.5 * (x[0] / 0.01) ** 2, jnp.full(1, -4.0), jnp.full(1, 4.0))

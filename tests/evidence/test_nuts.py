@@ -32,6 +32,12 @@ def test_chains_that_agree_have_converged(chains):
     assert chains.divergences == 0
 
 
+def test_chains_without_dependence_have_converged():
+    x = np.random.default_rng(0).standard_normal((4, 500, 2))
+    assert Chains(x, ("a", "b"), 0.9, 0).converged
+    assert not Chains(x, ("a", "b"), 0.9, 3).converged  # 2,000 draws may have 2 divergences
+
+
 def test_chains_that_stay_apart_have_not(chains):
     apart = Chains(chains.x + 3 * np.arange(4)[:, None, None], chains.names, 0.9, 0)
     assert apart.r_hat.min() > 1.1

@@ -1,6 +1,7 @@
 """The evaluation of fits whose faults are known: a right one, and others wrong in one way each."""
 
 import json
+from dataclasses import replace
 
 import jax.numpy as jnp
 import numpy as np
@@ -12,8 +13,9 @@ from fenchel.data import Samples, Standardiser
 from fenchel.dynamics import CentredNormal, Chain
 from fenchel.errors import InputError
 from fenchel.evidence import Annealing, Tempering
-from fenchel.potentials import DiagonalGaussian
-from fenchel.report.evaluation import evaluate
+from fenchel.potentials import DiagonalGaussian, SelfNormalised
+from fenchel.report.evaluation import _distances, evaluate
+from fenchel.report.findings import Findings, silent
 from fenchel.result import Fit
 from fenchel.samplers import Embedding
 from fenchel.starts import Empirical, Flow
@@ -118,6 +120,75 @@ def test_all_accounts_of_log_z_agree():
         assert z.lower - 1e-4 < TRUTH < z.upper + 1e-4
         assert z.estimate == pytest.approx(TRUTH, abs=5 * z.standard_error + 1e-4)
     assert fit.log_partition() is fit.log_partition("weights")
+
+
+def two_modes(x):
+    """N(±4, 0.4²) in both columns; log Z is 0."""
+    logs = [-0.5 * jnp.sum(((x - centre) / 0.4) ** 2) for centre in (-4.0, 4.0)]
+    return jnp.logaddexp(*logs) - jnp.log(2 * 2 * jnp.pi * 0.4**2)
+
+
+def test_a_mode_that_the_sampler_lost_is_seen_from_the_data():
+    start = Flow(Normal(jnp.full(2, 4.0), jnp.full(2, 0.5)), CentredNormal(0))
+    fit = replace(
+        model(start=start), f=two_modes, standardiser=Standardiser(np.zeros(2), np.ones(2))
+    )
+    modes = np.repeat([[-4.0, -4.0], [4.0, 4.0]], 100, axis=0)
+    annealing = Annealing(64, 20, 2)
+    # Negative control: what begins at the sampler is content with half of the mass.
+    for z in (fit.log_partition(), fit.log_partition(annealing)):
+        assert z.upper < -0.3
+        assert z.caution == ""
+    z = fit.log_partition(annealing, modes)
+    assert z.lower < 0 < z.upper
+    assert "lacks a mode" in z.caution
+
+
+def test_points_are_for_annealing_only():
+    with pytest.raises(InputError, match="only annealing"):
+        model().log_partition("weights", np.zeros((3, 2)))
+
+
+def test_a_learnt_constant_is_a_belief():
+    dim = 5
+    f = SelfNormalised(DiagonalGaussian(jnp.zeros(dim), jnp.zeros(dim)), 0.3)
+    start = Flow(Normal(jnp.zeros(dim), jnp.full(dim, 1.1)), CentredNormal(0))
+    rows = np.random.default_rng(0).standard_normal((600, dim))
+    points, names = jnp.zeros((1, dim)), tuple("abcde")
+    fit = replace(model(start=start), f=f, points=points, columns=names)
+    fit = replace(fit, standardiser=Standardiser(np.zeros(dim), np.ones(dim)))
+    assert fit.accounts == ("weights", "annealing", "learnt")
+    found = evaluate(fit, Samples(rows, "table", None, names), CALM)
+    assert "log Z, accounts compared" not in verdicts(found)
+    assert verdicts(found)["log Z as noise contrast learnt it"] == "caution"
+    with pytest.raises(InputError, match="noise contrast"):
+        model().log_partition("learnt")
+
+
+def test_many_dimensions_are_no_fault():
+    """The truth's own precision is 0.7 in 64 dimensions; that of a sampler half as wide is 1, and
+    its recall near 0."""
+    rng, found = np.random.default_rng(0), {}
+    data = rng.standard_normal((2_000, 64))
+    for name, spread in {"right": 1.0, "narrow": 0.5}.items():
+        each = Findings(silent)
+        _distances(each, spread * rng.standard_normal((1_000, 64)), data, 0)
+        found[name] = verdicts(each.evaluation("these data"))["nearest neighbours"]
+    assert found == {"right": "good", "narrow": "bad"}
+
+
+def test_draws_that_ran_off_are_a_fault_and_no_end(monkeypatch):
+    def broken(self, n, seed=0, corrected=None):
+        x = MEAN + SCALE * np.random.default_rng(seed).standard_normal((n, 2))
+        x[::5] = np.nan
+        return x
+
+    monkeypatch.setattr(Fit, "sample", broken)
+    found = evaluate(model(), drawn(2_000, 0), CALM)
+    assert verdicts(found)["samples that are lost"] == "bad"
+    assert found.values["lost_draws"] == pytest.approx(0.2)
+    assert found.values["mmd_samples_aggregated_p"] > 0.001  # the rest is judged all the same
+    json.dumps(found.values, allow_nan=False)
 
 
 def test_likelihood_lies_between_what_log_z_allows():

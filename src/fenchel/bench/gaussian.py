@@ -122,7 +122,7 @@ def _learnt(
     trained = train(runs, steps, part, progress)
     patience = runs.learner.patience
     errors = [
-        _found(trained, index, scale) | trained.health(index, patience) | {"seed": seed}
+        _found(trained, index, scale) | trained.health(index, patience, dim) | {"seed": seed}
         for index, (scale, seed) in enumerate(zip(scales, settings.seeds, strict=True))
     ]
     return errors, trained.seconds

@@ -17,13 +17,13 @@ from fenchel.bench.progress import Progressing
 from fenchel.bench.spread import gathered, spread
 from fenchel.build import Parts, noise_floor
 from fenchel.config import Config
+from fenchel.evaluate import lost_from
 from fenchel.shapes import Points
 from fenchel.stacking import stack
 from fenchel.train import AbstractLearner, Batches, Info, TrainState, checkpoint, run_many
 
 EPOCHS = 100
 CHECKPOINT_EVERY = 10  # blocks
-FAR_BEHIND = 5.0  # nats: a sampler that ends so far behind f has lost it
 
 Look = Callable[[TrainState], tuple[TrainState, dict[str, Any]]]
 """Of the state after a block: the state to keep, and what to record, a value a run."""
@@ -79,7 +79,7 @@ class Trained(NamedTuple):
         """What was recorded of one run, block by block."""
         return [block[name][index] for block in self.blocks]
 
-    def health(self, index: int, patience: int) -> dict[str, Any]:
+    def health(self, index: int, patience: int, dim: int) -> dict[str, Any]:
         """How a run went; the last word on whether it diverged."""
         lag = self.of_run("lag", index)[-1]
         gave_up = max(self.of_run("streak", index)) >= patience
@@ -87,7 +87,7 @@ class Trained(NamedTuple):
             "dropped_steps": sum(self.of_run("dropped", index)),
             "shortened": sum(self.of_run("shortened", index)),
             "lag": lag,
-            "diverged": bool(gave_up or lag is None or lag >= FAR_BEHIND),
+            "diverged": bool(gave_up or lag is None or lag >= lost_from(dim)),
         }
 
 

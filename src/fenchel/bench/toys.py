@@ -15,6 +15,7 @@ from fenchel.bench.epochs import Looking
 from fenchel.bench.folder import BenchFolder
 from fenchel.bench.integral import Window
 from fenchel.bench.jobs import (
+    DIM,
     ROWS,
     Job,
     all_jobs,
@@ -124,7 +125,7 @@ def run_preset(name: str, bench: Bench) -> None:
         model = Ours(fit_of(each, trained.state, index), Window.around(np.asarray(each.points)))
         return {
             **scores(model, each.job, bench.truths[each.job.set]),
-            **trained.health(index, runs.learner.patience),
+            **trained.health(index, runs.learner.patience, DIM),
             **best_epochs(trained, index),
         }
 

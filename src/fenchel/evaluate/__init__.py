@@ -7,7 +7,7 @@ from fenchel.evaluate.fid import (
     feature_moments,
     frechet_distance,
 )
-from fenchel.evaluate.health import Health, contest_health, training_health
+from fenchel.evaluate.health import Health, contest_health, lost_from, training_health
 from fenchel.evaluate.inception import Inception, feature_batches, features, load_inception
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
 from fenchel.evaluate.neighbours import Nearest, few_nearest, nearest
@@ -66,6 +66,7 @@ __all__ = [
     "kernel_scale",
     "load_inception",
     "load_slim",
+    "lost_from",
     "mmd_squared",
     "mmd_test",
     "mmd_z",

@@ -4,13 +4,17 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.stats import kendalltau
 
-LOST = 5.0  # nats: a sampler that is farther behind has lost its model
-BEHIND = 1.0  # nats, beyond what the dimension allows, from which on a sampler is behind
-PER_DIMENSION = 0.05
+LOST, BEHIND = 5.0, 1.0  # nats: a sampler so far behind has lost its model, or lags; and so
+PER_DIMENSION = 0.05  # many more in each dimension
 FEW = 0.1  # effective sample size, as a share of the batch
-TAIL = 0.2  # of the run, in which it should no longer improve
-NOTICED = 0.02  # nats in that part of it
+TAIL = 0.2  # of the run, in which it should no longer change,
+NOTICED = 0.02  # by as many nats,
+SHARE = 0.05  # or by this part of all that a loss without a unit has changed
+ERRORS, CHANCE = 3, 0.003  # how far out of the noise, in standard errors or as a p-value
+FEWEST, FEWEST_RANKED = 4, 8  # rows that show a trend, by a line or by ranks
+OFTEN = 0.1  # of the steps there: dropping as many is no accident
 GROWN = 10.0  # times the run's usual gap, from which on f has left its sampler behind
 
 Said = dict[str, tuple[str, str]]  # a metric's name in words: its key, and how it is written
@@ -20,6 +24,7 @@ IN_NATS: Said = {
     "effective sample size": ("ess", "{:.0%} of the batch"),
     "acceptance": ("acceptance", "{:.0%}"),
 }
+OF_LOSS: Said = {"loss": ("loss", "{:.4g}"), "acceptance": ("acceptance", "{:.0%}")}
 OF_F: Said = {
     "mean f of data": ("potential_data", "{:.4g}"),
     "mean f of draws": ("potential_draws", "{:.4g}"),
@@ -40,21 +45,53 @@ def training_health(rows: Sequence[dict[str, Any]], dim: int, steps: int) -> Hea
     """The verdict on a run of so many planned steps, by its rows of metrics."""
     if not rows:
         return Health("not begun", "the run has no metrics yet", "bad")
-    evidence = _evidence(rows, IN_NATS)
+    sampled = np.isfinite(_last(rows, "ess"))
+    evidence = _evidence(rows, IN_NATS if sampled else OF_LOSS)
     done = rows[-1]["iteration"]
-    since = _since(rows, _not_finite(rows) | (_gaps(rows) > LOST))
+    since = _since(rows, _not_finite(rows) | (_gaps(rows) > lost_from(dim)))
     if since is not None:
         return Health(f"diverging since step {since:,}", evidence, "bad")
+    since = _since(rows, _dropped_shares(rows) > OFTEN)
+    if since is not None:
+        return Health(f"dropping steps since step {since:,}", evidence, "bad")
     if done < steps:
         return Health(f"stopped at step {done:,} of {steps:,}", evidence, "caution")
     lag, ess = _last(rows, "lag"), _last(rows, "ess")
     if lag > BEHIND + PER_DIMENSION * dim or ess < FEW:
         return Health("sampler behind", evidence, "caution")
-    gained = _gain(rows)
-    if gained > NOTICED:
-        words = f"{gained:.3f} nats better over the last fifth; {evidence}"
-        return Health("still improving", words, "caution")
+    if len(rows) < FEWEST:
+        return Health("too short to judge", f"{done:,} steps; {evidence}", "caution")
+    if np.isfinite(_series(_tail(rows), "log_likelihood")).all():
+        return _by_likelihood(rows, evidence)
+    return _by_loss(rows, evidence)
+
+
+def lost_from(dim: int) -> float:
+    """Nats by which a sampler is behind f when it has lost it."""
+    return LOST + PER_DIMENSION * dim
+
+
+def _by_likelihood(rows: Sequence[dict[str, Any]], evidence: str) -> Health:
+    change, noise = _trend(_series(_tail(rows), "log_likelihood"))
+    words = f"{abs(change):.3f} nats {{}} over the last fifth; {evidence}"
+    if change - ERRORS * noise > NOTICED:
+        return Health("still improving", words.format("better"), "caution")
+    if change + ERRORS * noise < -NOTICED:
+        return Health("getting worse", words.format("worse"), "caution")
     return Health("converged", evidence, "good")
+
+
+def _by_loss(rows: Sequence[dict[str, Any]], evidence: str) -> Health:
+    """Classical methods' losses have no common unit, and some have no minimum: that one no longer
+    changes is all that can be said."""
+    tail = _series(_tail(rows, FEWEST_RANKED), "loss")
+    change = tail[-1] - tail[0]
+    # By ranks, since a loss that explodes is no straight line.
+    drifts = kendalltau(np.arange(len(tail)), tail).pvalue < CHANCE
+    if drifts and abs(change) > SHARE * np.ptp(_series(rows, "loss")):
+        words = f"{'fell' if change < 0 else 'rose'} by {abs(change):.3g} over the last fifth"
+        return Health("loss still changing", f"the loss {words}; {evidence}", "caution")
+    return Health(f"all {rows[-1]['iteration']:,} steps done", evidence, "good")
 
 
 def contest_health(rows: Sequence[dict[str, Any]], steps: int) -> Health:
@@ -122,16 +159,19 @@ def _since(rows: Sequence[dict[str, Any]], lost: np.ndarray) -> int | None:
     return rows[found[-1] + 1 if found.size else 0]["iteration"]
 
 
-def _gain(rows: Sequence[dict[str, Any]]) -> float:
-    """Nats gained over the last fifth, as far as they stand out of the noise: slope less 2 errors.
+def _dropped_shares(rows: Sequence[dict[str, Any]]) -> np.ndarray:
+    """Of each row's iterations, so many steps were dropped."""
+    lengths = np.diff([row["iteration"] for row in rows], prepend=0)
+    return np.array([row.get("skipped", 0) for row in rows]) / np.maximum(lengths, 1)
 
-    Of the likelihood, where there is one; the losses of classical methods have no common unit.
-    """
-    tail = rows[-max(4, int(TAIL * len(rows))) :]
-    values = _series(tail, "log_likelihood")
-    if len(tail) < 4 or not np.isfinite(values).all():
-        return 0.0
-    steps = np.linspace(0.0, 1.0, len(values))
-    coefficients, residuals, *_ = np.polyfit(steps, values, 1, full=True)
-    noise = np.sqrt(np.sum(residuals) / (len(values) - 2) / np.sum((steps - steps.mean()) ** 2))
-    return float(coefficients[0] - 2 * noise)
+
+def _tail(rows: Sequence[dict[str, Any]], fewest: int = FEWEST) -> Sequence[dict[str, Any]]:
+    return rows[-max(fewest, int(TAIL * len(rows))) :]
+
+
+def _trend(values: np.ndarray) -> tuple[float, float]:
+    """(by how much a straight line through the values rises from end to end, its error)."""
+    along = np.linspace(0.0, 1.0, len(values))
+    coefficients, residuals, *_ = np.polyfit(along, values, 1, full=True)
+    noise = np.sqrt(np.sum(residuals) / (len(values) - 2) / np.sum((along - along.mean()) ** 2))
+    return float(coefficients[0]), float(noise)

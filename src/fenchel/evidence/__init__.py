@@ -6,7 +6,7 @@ from fenchel.evidence.annealing import (
     GaussianReference,
     StartReference,
 )
-from fenchel.evidence.bracket import LogPartition, from_both_ends, from_weights, known
+from fenchel.evidence.bracket import LogPartition, believed, from_both_ends, from_weights, known
 from fenchel.evidence.integral import integrated
 from fenchel.evidence.nuts import Chains, nuts
 from fenchel.evidence.tempering import Tempering
@@ -19,6 +19,7 @@ __all__ = [
     "LogPartition",
     "StartReference",
     "Tempering",
+    "believed",
     "from_both_ends",
     "from_weights",
     "integrated",

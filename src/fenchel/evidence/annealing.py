@@ -136,6 +136,22 @@ class Annealing(eqx.Module):
         return jnp.sum(gained, axis=0), x
 
     @eqx.filter_jit
+    def settled(
+        self, f: Potential, reference: AbstractReference, stations: Stations, x: Points, key: Key
+    ) -> Points:
+        """Points after as many moves on the model as a path has stations: long-run samples of it.
+
+        They are spread within the model's modes, with as many in each as there were before.
+        """
+        f, reference = paramax.unwrap((f, reference))
+        size = stations.step_sizes[-1]
+
+        def step(x: Points, key: Key) -> tuple[Points, None]:
+            return self._moved(f, reference, x, jnp.ones(()), size, key)[0], None
+
+        return lax.scan(step, x, jax.random.split(key, self.stations))[0]
+
+    @eqx.filter_jit
     def reverse(
         self, f: Potential, reference: AbstractReference, stations: Stations, x: Points, key: Key
     ) -> Array:

@@ -29,7 +29,8 @@ class LogPartition(NamedTuple):
 
     `lower` and `upper` are the many-sample bounds, each moved outward by what its own noise can
     amount to, so that the truth is between them in 99 runs of 100 (where the caution is empty).
-    An integral, a sum over all states, and a constant that noise contrast learnt have no draws.
+    An integral and a sum over all states have no draws, and neither has a constant that noise
+    contrast learnt, of which no bounds are known.
     """
 
     lower: float
@@ -60,12 +61,20 @@ def known(value: float, how: str) -> LogPartition:
     return LogPartition(value, value, value, 0.0, value, 0.0, 1.0, -np.inf, 0, how, "")
 
 
+def believed(value: float, how: str) -> LogPartition:
+    """A value of which nobody knows by how much it is off."""
+    caution = f"nothing bounds its error: it is {how}"
+    return known(value, how)._replace(
+        lower=-np.inf, upper=np.inf, standard_error=np.nan, ess=np.nan, caution=caution
+    )
+
+
 def from_weights(log_w: ArrayLike, how: str, enough: int = ENOUGH) -> LogPartition:
     """The bracket from a sampler's weights alone, to be trusted from `enough` effective ones on.
 
     It cannot know of a mode that the sampler never visits.
     """
-    log_w = np.asarray(log_w, np.float64)
+    log_w = _numbers(log_w, otherwise=-np.inf)
     groups = _grouped(log_w)
     means = logsumexp(groups, axis=1) - np.log(groups.shape[1])
     lower, lower_error = _mean(means)
@@ -76,7 +85,8 @@ def from_weights(log_w: ArrayLike, how: str, enough: int = ENOUGH) -> LogPartiti
 
 def from_both_ends(log_w: ArrayLike, reverse: ArrayLike, how: str) -> LogPartition:
     """The bracket from weights of paths begun at the sampler, and of others begun at the model."""
-    log_w, reverse = np.asarray(log_w, np.float64), np.asarray(reverse, np.float64)
+    log_w = _numbers(log_w, otherwise=-np.inf)
+    reverse = _numbers(reverse, otherwise=np.inf)
     forward, backward = _grouped(log_w), _grouped(reverse)
     k = min(forward.shape[1], backward.shape[1])
     forward, backward = forward[:, :k], backward[:, :k]
@@ -84,12 +94,13 @@ def from_both_ends(log_w: ArrayLike, reverse: ArrayLike, how: str) -> LogPartiti
     # Each draw from the model in turn takes the place of one of its group's others.
     others = np.where(np.eye(k, dtype=bool), -np.inf, forward[:, None, :])
     mixed = np.logaddexp(backward, logsumexp(others, axis=2)) - np.log(k)
-    found = _bracket(log_w, _mean(lower), _mean(mixed.mean(axis=1)), how)
+    upper = _mean(mixed.mean(axis=1), otherwise=np.inf)
+    found = _bracket(log_w, _mean(lower), upper, how)
     if np.isfinite(found.width) and found.width < WIDE:
         return found
     return found._replace(
         caution=f"the two ends of the path disagree by {found.width:.1f} nats: anneal over more "
-        "stations"
+        "stations, or the sampler lacks a mode that the model has"
     )
 
 
@@ -157,10 +168,15 @@ def _grouped(log_w: np.ndarray) -> np.ndarray:
     return log_w[: k * GROUPS].reshape(GROUPS, k)
 
 
-def _mean(values: np.ndarray) -> tuple[float, float]:
-    """(mean, its standard error)."""
+def _numbers(logs: ArrayLike, otherwise: float) -> np.ndarray:
+    """In double precision; what is not a number becomes what makes the bracket wider."""
+    return np.nan_to_num(np.asarray(logs, np.float64), nan=otherwise, posinf=np.inf, neginf=-np.inf)
+
+
+def _mean(values: np.ndarray, otherwise: float = -np.inf) -> tuple[float, float]:
+    """(mean, its standard error), or else this, if a value is not finite."""
     if not np.isfinite(values).all():
-        return -np.inf, 0.0
+        return otherwise, 0.0
     return float(values.mean()), float(values.std(ddof=1) / len(values) ** 0.5)
 
 

@@ -13,6 +13,7 @@ from fenchel.errors import InputError
 from fenchel.shapes import Array, Key, Points, Potential
 
 GOOD_R_HAT = 1.01
+DIVERGENT = 1e-3  # of the draws, from which on parts of f may not have been reached
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,9 +42,11 @@ class Chains:
 
     @property
     def converged(self) -> bool:
-        """By the usual rule: every R-hat at most 1.01, and 100 effective draws a chain."""
+        """By the usual rule: every R-hat at most 1.01, 100 effective draws a chain, and hardly any
+        of them divergent."""
         fewest = min(self.bulk_ess.min(), self.tail_ess.min())
-        return bool(self.r_hat.max() <= GOOD_R_HAT and fewest >= 100 * len(self.x))
+        straight = self.divergences <= DIVERGENT * len(self.flat)
+        return bool(straight and self.r_hat.max() <= GOOD_R_HAT and fewest >= 100 * len(self.x))
 
     @property
     def flat(self) -> np.ndarray:

@@ -19,8 +19,8 @@ from fenchel.shapes import Array, Key, Points, Potential
 class Tempering(eqx.Module):
     """So many independent runs of so many particles over so many stations."""
 
-    runs: int = eqx.field(static=True, default=64)
-    particles: int = eqx.field(static=True, default=256)
+    runs: int = eqx.field(static=True, default=128)  # enough for their weights' tail to be judged
+    particles: int = eqx.field(static=True, default=128)
     stations: int = eqx.field(static=True, default=30)
     leapfrogs: int = eqx.field(static=True, default=5)
     moves: int = eqx.field(static=True, default=2)
@@ -55,7 +55,7 @@ class Tempering(eqx.Module):
         )
 
         def run(key: Key) -> tuple[Array, Points]:
-            start_key, move_key = jax.random.split(key)
+            start_key, move_key, pick_key = jax.random.split(key, 3)
             x = jax.vmap(reference.draw)(jax.random.split(start_key, self.particles))
             first = tempered.init(x)._replace(tempering_param=jnp.zeros((), x.dtype))
 
@@ -72,7 +72,7 @@ class Tempering(eqx.Module):
             betas, sizes = stations
             keys = jax.random.split(move_key, self.stations)
             state, gained = lax.scan(step, first, (betas[1:], sizes, keys))
-            last = jax.random.choice(start_key, self.particles, (self.particles,), p=state.weights)
+            last = jax.random.choice(pick_key, self.particles, (self.particles,), p=state.weights)
             return jnp.sum(gained), state.particles[last]
 
         return jax.vmap(run)(jax.random.split(key, self.runs))

@@ -34,8 +34,11 @@ CHAINS, CHAIN_DRAWS = 4, 500  # of the reference
 PERMUTATIONS = 500  # or draws of the bootstrap: one over it is the smallest p-value
 UNLIKELY, IMPOSSIBLE = 0.01, 1 / PERMUTATIONS  # p-values for a caution, and for a fault
 NARROW, WIDE = 0.1, 1.0  # nats, of the bracket on log Z
+ROUNDING = 0.01  # nats, by which brackets may be apart: sums are in single precision
 OVERLAP_GOOD, OVERLAP_BAD = 0.9, 0.7
-RATE_GOOD, RATE_BAD = 0.9, 0.75  # of precision, recall and coverage
+RATE_GOOD, RATE_BAD = 0.9, 0.75  # of precision, recall and coverage, beside those of the data
+RATE_LEAST = 0.05  # below which no rate of the data's own is a measure
+FEWEST_DRAWS = 100  # finite ones, that say anything about a sampler
 SHORT = Annealing(chains=256, stations=60)  # enough from a start that was learnt
 RAW = "raw samples"
 SEED_OFFSET = 2_000_003  # far from the seeds that anybody trains or summarises with
@@ -45,7 +48,7 @@ def evaluate(
     fit: Fit,
     samples: Samples,
     rows: Sequence[dict[str, Any]],
-    whose: str = "held-out data",
+    whose: str = "these data",
     say: Say = silent,
 ) -> Evaluation:
     """Judge a fit by these data, and its training by the rows of its metrics.
@@ -54,11 +57,11 @@ def evaluate(
     """
     found = Findings(say)
     _training(found, fit, rows)
-    _log_partition(found, fit)
+    _log_partition(found, fit, samples)
     _likelihood(found, fit, samples, whose)
     _samples(found, fit, samples)
     _sampler(found, fit)
-    return found.evaluation()
+    return found.evaluation(whose)
 
 
 def _training(found: Findings, fit: Fit, rows: Sequence[dict[str, Any]]) -> None:
@@ -67,33 +70,43 @@ def _training(found: Findings, fit: Fit, rows: Sequence[dict[str, Any]]) -> None
     found.add(line, training=health.word, training_evidence=health.evidence)
 
 
-def _log_partition(found: Findings, fit: Fit) -> None:
+def _log_partition(found: Findings, fit: Fit, samples: Samples) -> None:
     """By every account that can be given: they should agree."""
     names = {
         "weights": "by the sampler's weights",
         "annealing": "by annealing",
         "quadrature": "by integration",
+        "learnt": "as noise contrast learnt it",
     }
     known = {}
     for by in fit.accounts:
         found.say(f"log Z {names[by]}")
-        known[by] = z = fit.log_partition(SHORT if by == "annealing" else by)
+        # The way back begins at data, which know of modes that the sampler may have lost.
+        annealed = by == "annealing"
+        z = fit.log_partition(SHORT, samples.x) if annealed else fit.log_partition(by)
+        known[by] = z
         numbers = {f"log_partition_{by}_{key}": value for key, value in z._asdict().items()}
         found.add(_partition_line(z, f"log Z {names[by]}"), **numbers)
-    if "quadrature" in known and len(known) > 1:
-        truth = known["quadrature"].estimate
-        outside = [by for by, z in known.items() if not z.lower - 0.01 < truth < z.upper + 0.01]
-        if outside:
-            words = ", ".join(names[by] for by in outside)
-            meaning = f"The integral lies outside the bracket {words}: mass was missed there."
-            found.add(Line("log Z, accounts compared", "they disagree", "bad", meaning))
+    _compare(found, {names[by]: z for by, z in known.items()})
+
+
+def _compare(found: Findings, accounts: dict[str, LogPartition]) -> None:
+    """Whatever one of them has seen for certain the others have to have seen."""
+    lower = {name: z.lower for name, z in accounts.items()}
+    highest = max(lower, key=lower.__getitem__, default="")
+    below = [name for name, z in accounts.items() if z.upper < lower[highest] - ROUNDING]
+    if below:
+        words = f"The bracket {', '.join(below)} lies below that {highest}: mass was missed there."
+        found.add(Line("log Z, accounts compared", "they disagree", "bad", words))
 
 
 def _partition_line(z: LogPartition, name: str) -> Line:
     if z.draws == 0:
         verdict = "caution" if z.caution else "good"
-        meaning = sentence(z.caution) if z.caution else f"An exact value, by {z.how}."
-        return Line(name, f"{z.estimate:.4f}", verdict, meaning)
+        meaning = f"By {z.how}, to {z.width / 2:.2g} nats."
+        return Line(
+            name, f"{z.estimate:.4f}", verdict, sentence(z.caution) if z.caution else meaning
+        )
     value = f"{z.estimate:.4f} ± {z.standard_error:.4f}, within {z.lower:.4f} to {z.upper:.4f}"
     words = [f"effective sample size {z.ess:.1%} of {z.draws:,}"]
     if np.isfinite(z.pareto_k):
@@ -109,8 +122,10 @@ def _likelihood(found: Findings, fit: Fit, samples: Samples, whose: str) -> None
         return
     score = fit.log_likelihood(samples.x)
     name = f"mean log likelihood, {whose}"
-    value = f"{score.estimate:.4f} ± {score.standard_error:.4f}"
-    meaning = f"Of {score.rows:,} rows; log Z puts it within {score.lower:.4f} to {score.upper:.4f}"
+    value, meaning = f"{score.estimate:.4f}", f"Of {score.rows:,} rows"
+    if np.isfinite(score.lower):
+        value += f" ± {score.standard_error:.4f}"
+        meaning += f"; log Z puts it within {score.lower:.4f} to {score.upper:.4f}"
     numbers = {f"log_likelihood_{key}": number for key, number in score._asdict().items()}
     verdict = "caution" if score.caution else ""
     truth = None if samples.toy is None else samples.toy.log_density
@@ -130,7 +145,12 @@ def _samples(found: Findings, fit: Fit, samples: Samples) -> None:
     data = samples.x[rows]
     found.say("samples")
     kinds = {"samples": None, RAW: False} if fit.sampler.exact else {"samples": None}
-    drawn = {name: fit.sample(len(data), seed, corrected) for name, corrected in kinds.items()}
+    drawn = {
+        name: _finite(found, fit.sample(len(data), seed, corrected), name)
+        for name, corrected in kinds.items()
+    }
+    if min(map(len, drawn.values())) < FEWEST_DRAWS:
+        return
     scaled = {name: fit.standardiser.forward(x) for name, x in drawn.items()}
     target = fit.standardiser.forward(data)
     for name, x in scaled.items():
@@ -146,6 +166,18 @@ def _samples(found: Findings, fit: Fit, samples: Samples) -> None:
     if continuous:
         _distances(found, scaled["samples"], target, seed)
     _energies(found, fit.potential(drawn["samples"]), fit.potential(data))
+
+
+def _finite(found: Findings, drawn: np.ndarray, name: str) -> np.ndarray:
+    """A sampler that went astray is judged by what is left of it, and for what is not."""
+    kept = drawn[np.isfinite(drawn).all(axis=1)]
+    lost = 1 - len(kept) / len(drawn)
+    if lost:
+        meaning = (
+            "Values that are not finite: the dynamics ran off. The rest is judged without them."
+        )
+        found.add(Line(f"{name} that are lost", f"{lost:.1%}", "bad", meaning), lost_draws=lost)
+    return kept
 
 
 def _mmd(found: Findings, x: np.ndarray, data: np.ndarray, name: str, seed: int) -> None:
@@ -201,15 +233,21 @@ def _distances(found: Findings, x: np.ndarray, data: np.ndarray, seed: int) -> N
         sliced_wasserstein=sliced.value,
         sliced_wasserstein_baseline=sliced.baseline,
     )
-    cover = coverage(x, data)
-    lowest = min(cover.precision, cover.recall, cover.coverage)
+    # In many dimensions even the truth's are far below 1: hence those of one half of the data.
+    half = min(len(data) // 2, len(x))
+    other, target = data[:half], data[half : 2 * half]
+    cover, usual = coverage(x[:half], target), coverage(other, target)
+    rates = ("precision", "recall", "coverage")
+    lowest = min(getattr(cover, rate) / max(getattr(usual, rate), RATE_LEAST) for rate in rates)
     verdict = "good" if lowest > RATE_GOOD else "caution" if lowest > RATE_BAD else "bad"
     value = (
         f"precision {cover.precision:.1%}, recall {cover.recall:.1%}, density {cover.density:.2f}, "
         f"coverage {cover.coverage:.1%}"
     )
     meaning = (
-        "Are samples where data are, and data where samples are; coverage falls by lost modes."
+        "Are samples where data are, and data where samples are; coverage falls by lost modes. One "
+        f"half of the data has {usual.precision:.1%}, {usual.recall:.1%} and {usual.coverage:.1%} "
+        "by the other."
     )
     numbers = {
         name: getattr(cover, name) for name in ("precision", "recall", "density", "coverage")
@@ -218,7 +256,13 @@ def _distances(found: Findings, x: np.ndarray, data: np.ndarray, seed: int) -> N
 
 
 def _energies(found: Findings, of_samples: np.ndarray, of_data: np.ndarray) -> None:
-    both = energy_overlap(of_samples, of_data)
+    finite = np.isfinite(of_data)
+    if not finite.all():
+        share = f"{1 - finite.mean():.1%} of the data"
+        found.add(Line("f at data", share, "bad", "There f is not finite, and their density is 0."))
+    if finite.sum() < FEWEST_DRAWS:
+        return
+    both = energy_overlap(of_samples[np.isfinite(of_samples)], of_data[finite])
     good, fair = both.overlap > OVERLAP_GOOD, both.overlap > OVERLAP_BAD
     verdict = "good" if good else "caution" if fair else "bad"
     value = (
@@ -245,13 +289,19 @@ def _sampler(found: Findings, fit: Fit) -> None:
     found.say("reference draws by NUTS")
     chains = fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=apart(fit.config.seed, SEED_OFFSET))
     bulk, tail, r_hat = chains.bulk_ess.min(), chains.tail_ess.min(), chains.r_hat.max()
-    value = f"R-hat {r_hat:.3f}, bulk ESS {bulk:.0f}, tail ESS {tail:.0f}"
+    value = (
+        f"R-hat {r_hat:.3f}, bulk ESS {bulk:.0f}, tail ESS {tail:.0f}, "
+        f"{chains.divergences} divergences"
+    )
     meaning = (
         f"{CHAINS} chains of {CHAIN_DRAWS} draws from f, begun at the sampler's; at their worst."
     )
     if not chains.converged:
         # That is no fault of the fit's: chains rarely cross between modes.
-        meaning += " They do not agree, and are no reference: f has modes they cannot leave."
+        meaning += (
+            " They are no reference: they do not agree, as where f has modes they cannot leave, or "
+            "they diverge, where f is too steep for their steps."
+        )
     verdict = "good" if chains.converged else ""
     found.add(
         Line("reference chains (NUTS)", value, verdict, meaning),

@@ -27,10 +27,11 @@ class Findings:
         self.lines.append(line)
         self.values |= {name: _plain(number) for name, number in numbers.items()}
 
-    def evaluation(self) -> Evaluation:
-        return Evaluation(self._summed_up(), self.lines, self.values)
+    def evaluation(self, whose: str) -> Evaluation:
+        """All of it; `whose` data the fit was judged by."""
+        return Evaluation(self._summed_up(whose), self.lines, self.values)
 
-    def _summed_up(self) -> Line:
+    def _summed_up(self, whose: str) -> Line:
         """The verdict on all: as good as the worst of its lines."""
         named = {
             verdict: [line.name for line in self.lines if line.verdict == verdict]
@@ -43,7 +44,9 @@ class Findings:
         if named["caution"]:
             words = f"Usable with care: see {'; '.join(named['caution'])}."
             return Line("verdict", training.value, "caution", words)
-        return Line("verdict", training.value, "good", "No fault was found in this fit.")
+        return Line(
+            "verdict", training.value, "good", f"No fault was found in this fit, judged by {whose}."
+        )
 
 
 def sentence(words: str) -> str:

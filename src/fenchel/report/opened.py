@@ -36,7 +36,7 @@ def open_run(run: str | Path, data: str | None, command: str) -> Opened:
     samples = load_samples(source, seed=fit.config.seed)
     fit.standardiser.check_dimension(samples.x)
     samples = replace(samples, x=samples.in_order(fit.columns), columns=fit.columns)
-    judges, whose = samples, "held-out data"
+    judges, whose = samples, "other data"
     if samples.toy is not None:
         fresh = samples.toy.sample(FRESH, fit.config.seed + SEED_OFFSET)
         judges, whose = replace(samples, x=fresh), "fresh data"

@@ -12,7 +12,7 @@ from matplotlib.ticker import MaxNLocator
 
 DATA = "#2f6690"
 SAMPLES = "#d9622b"
-THIRD = "#7a9e7e"
+THIRD = "#688c6c"
 ALARM = "#b3261e"
 INK = "#2b2d33"
 FAINT_INK = "#868a94"

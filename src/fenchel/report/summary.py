@@ -49,8 +49,10 @@ def summarise(fit: Fit, samples: Samples) -> Summary:
         rows.append(("effective sample size", f"{z.ess:.1%} of {z.draws:,} draws{caution}"))
     elif fit.has_log_partition:
         z = fit.log_partition()
-        values.update(log_partition=z.estimate)
-        rows.append(("log Z", f"{z.estimate:.4f} (by {z.how})"))
+        values.update(log_partition=z.estimate, caution=z.caution)
+        rows.append(
+            ("log Z", f"{z.estimate:.4f}, by {z.how}{f': {z.caution}' if z.caution else ''}")
+        )
     if fit.has_log_partition:
         _add_likelihood(fit, samples, values, rows)
     if samples.toy is not None:

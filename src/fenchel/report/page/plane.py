@@ -25,7 +25,9 @@ class DensityMap(NamedTuple):
 
     @property
     def highest(self) -> float:
-        return float(self.log_density.max())
+        """Of all cells; 0 where none has a density at all."""
+        highest = float(self.log_density.max())
+        return highest if np.isfinite(highest) else 0.0
 
     @property
     def name(self) -> str:
@@ -61,7 +63,7 @@ def density_map(fit: Fit, axes: Axes) -> DensityMap:
     grid = np.stack(np.meshgrid(x, y), axis=-1).reshape(-1, 2)
     normalised = fit.has_log_partition
     values = fit.log_density(grid) if normalised else fit.potential(grid)
-    values = values if normalised else values - np.nanmax(values)
+    values = values if normalised or np.isnan(values).all() else values - np.nanmax(values)
     finite = np.where(np.isfinite(values), values, -np.inf)
     return DensityMap(axes, finite.reshape(GRID, GRID), normalised)
 

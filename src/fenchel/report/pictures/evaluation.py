@@ -79,7 +79,7 @@ def evaluate_pictures(
     save_histograms(energies, run.fit.name, figures["energies"])
     _movement(found, run.fit, seed)
     _likelihoods(found, run, energies)
-    return found.evaluation()
+    return found.evaluation(f"{energies.whose} pictures")
 
 
 def open_and_evaluate(
