@@ -12,7 +12,8 @@ that of real pictures, how far the dynamics move a pixel, the run's health. FOLD
 fid_2015_fp16.npz and slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with
 FID against minutes as a figure and a grid of each one's last samples.
 
-What the reference needs is computed once and kept beside the run, in reference-DATA.npz.
+What the reference needs is computed once for the data and the number of samples, and kept beside
+the run in a reference-....npz.
 """
 
 import argparse
@@ -127,14 +128,16 @@ class Reference(NamedTuple):
 
 
 def reference_of(network, slim, arguments: argparse.Namespace) -> Reference:
-    """Computed once for data of this name, and kept beside the run."""
-    path = arguments.run.parent / f"reference-{Path(arguments.data).stem}.npz"
+    """Computed once for these data and so many samples, and kept beside the run."""
+    pictures = load_pictures(arguments.data)
+    known_as = f"{pictures.fingerprint()['sha256'][:12]}-{arguments.samples}"
+    path = arguments.run.parent / f"reference-{known_as}.npz"
     if path.exists():
         with np.load(path, allow_pickle=False) as kept:
             moments = FeatureMoments(kept["mean"], kept["covariance"], int(kept["n"]))
             floor = float(kept["floor"]) if kept["floor"].size else None
             return Reference(moments, float(kept["score"]), floor)
-    train = load_pictures(arguments.data).x
+    train = pictures.x
     moments = feature_moments(feature_batches(network, train))
     score, _ = inception_score(class_probabilities(slim, train[: arguments.samples]))
     floor = _floor(network, moments, arguments)

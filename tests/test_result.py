@@ -4,6 +4,8 @@ The potential is N(m, s²) in standard units, the sampler a wider normal, so tha
 draws differ and log Z is known. Statistical tests use fixed seeds and state their failure rates.
 """
 
+from dataclasses import replace
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +26,7 @@ from fenchel.samplers import Embedding
 from fenchel.starts import Empirical, Flow, Replay
 
 MEAN, SCALE = np.array([3.0, -1e6]), np.array([1e-6, 1e3])  # of the data
+AS_IT_IS = Standardiser(np.zeros(2), np.ones(2))
 M, S = np.array([0.5, -0.5]), np.array([0.8, 0.6])  # of the model, in standard units
 
 
@@ -47,6 +50,31 @@ def rows() -> np.ndarray:
 
 def truth(rows: np.ndarray) -> np.ndarray:
     return stats.norm.logpdf(rows, MEAN + SCALE * M, SCALE * S).sum(axis=1)
+
+
+def test_no_draw_is_taken_twice_however_steep_f_is():
+    """f falls by 10⁵ nats within the sampler: all but a few weights are 0 beside the largest."""
+    start = Flow(Normal(jnp.zeros(2), jnp.ones(2)), CentredNormal(2))
+    steep = DiagonalGaussian(jnp.zeros(2), jnp.full(2, 2 * np.log(500.0)))
+    fit = replace(fit_with(Embedding(start, Chain())), f=steep, standardiser=AS_IT_IS)
+    drawn = fit.sample(CHUNK, seed=1)
+    assert len(np.unique(drawn, axis=0)) == CHUNK
+    # The eighth of the pool that is nearest to the peak: within 0.52, as 1 - exp(-r²/2) = 1/8.
+    assert np.abs(np.linalg.norm(drawn, axis=1).max() - 0.517) < 0.03
+
+
+def test_weights_correct_only_what_learnt_f_itself():
+    """With an entropy coefficient of c the sampler's target is exp f/c, and weights of exp f would
+    leave a few of its draws."""
+    start = Flow(Normal(jnp.zeros(2), jnp.full(2, 1.5)), CentredNormal(2))
+    fit = fit_with(Embedding(start, Chain()))
+    cold = replace(
+        fit, config=Config().with_values(training__entropy=1e-5, training__bound="pairs")
+    )
+    assert (fit.is_corrected, fit.temperature) == (True, 1.0)
+    assert (cold.is_corrected, cold.temperature) == (False, 1e-5)
+    np.testing.assert_array_equal(cold.sample(64), fit.sample(64, corrected=False))
+    assert not np.array_equal(fit.sample(64), cold.sample(64))
 
 
 def test_log_partition_is_the_closed_form(fit):
@@ -106,13 +134,13 @@ def taken(weights, n):
 def test_no_point_of_the_pool_is_taken_twice(fit):
     draws = fit.sample(2_000, seed=1)
     assert len(np.unique(draws, axis=0)) == 2_000
-    heavy = jax.nn.softmax(4 * jax.random.normal(jax.random.key(0), (8 * 64,)))
+    heavy = 4 * jax.random.normal(jax.random.key(0), (8 * 64,))
     capped = np.asarray(drawing._capped(heavy, 64))
     assert capped.sum() == pytest.approx(64, rel=1e-4)
     assert capped.max() <= 1
     assert taken(capped, 64) == 64
     # Negative control: cut at once and made to sum to one again, they repeat.
-    assert taken(np.minimum(heavy, 1 / 64), 64) < 64
+    assert taken(np.minimum(jax.nn.softmax(heavy), 1 / 64), 64) < 64
 
 
 def test_a_particle_whose_weight_is_not_a_number_is_left_out():

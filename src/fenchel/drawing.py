@@ -112,7 +112,7 @@ def resampled(drawing: Drawing, n: int, key: Key) -> Array:
     particles = _draw(drawing, POOL * n, draw_key)
     # In units of the cap every weight is at most 1 and they sum to n: ticks one apart meet each
     # point at most once.
-    weights = _capped(jax.nn.softmax(_or_none(particles.log_weight)), n)
+    weights = _capped(_or_none(particles.log_weight), n)
     cumulative = jnp.cumsum(weights)
     ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) * (cumulative[-1] / n)
     chosen = jnp.minimum(jnp.searchsorted(cumulative, ticks), POOL * n - 1)
@@ -120,18 +120,26 @@ def resampled(drawing: Drawing, n: int, key: Key) -> Array:
     return jax.random.permutation(order_key, particles.x[chosen])
 
 
-def _capped(weights: Array, n: int) -> Array:
-    """min(w / c, 1) with the cap c for which these sum to n."""
+def _capped(log_w: Array, n: int) -> Array:
+    """min(w / c, 1) with the cap c for which these sum to n; by logarithms, since the n-th largest
+    weight may be smaller than any number beside the largest."""
+
+    def capped(log_cap: Array) -> Array:
+        return jnp.exp(jnp.minimum(log_w - log_cap, 0))
 
     def bisect(_, bracket):
         low, high = bracket
         middle = 0.5 * (low + high)
-        enough = jnp.sum(jnp.minimum(weights / middle, 1)) >= n
+        enough = jnp.sum(capped(middle)) >= n
         return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
-    high = jnp.ones((), weights.dtype)
-    low, _ = lax.fori_loop(0, 60, bisect, (jnp.finfo(weights.dtype).tiny * high, high))
-    return jnp.minimum(weights / low, 1)
+    finite = jnp.isfinite(log_w)
+    ends = (
+        jnp.min(log_w, where=finite, initial=jnp.inf),
+        jnp.max(log_w, where=finite, initial=-jnp.inf),
+    )
+    low, _ = lax.fori_loop(0, 60, bisect, ends)
+    return capped(low)
 
 
 def _or_none(log_w: Array) -> Array:

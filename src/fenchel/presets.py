@@ -56,7 +56,7 @@ _COMPLETION: dict[str, Any] = {
     "start": {"kind": "replay", "capacity": 10_000, "restart": 0.05, "momentum": 1e-4},
     "dynamics": {
         "steps": 60,
-        "step_size": 10.0**0.5,
+        "step_size": 10.0,  # the paper's η of √10, of which its leapfrog takes the square
         "damping": 0.9,
         "learns_damping": True,
         "clip_value": 0.1,

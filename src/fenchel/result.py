@@ -90,6 +90,18 @@ class Fit:
         return len(self.columns)
 
     @property
+    def temperature(self) -> float:
+        """c, by which the objective weighed the sampler's entropy: what it learnt to draw from is
+        exp f/c. Of most models it is 1, of pictures far less."""
+        training = self.config.training
+        return 1.0 if training.bound == "weighted" and self.sampler.exact else training.entropy
+
+    @property
+    def is_corrected(self) -> bool:
+        """Whether `sample` corrects its draws by their weights, which are those of exp f."""
+        return self.sampler.exact and self.temperature == 1
+
+    @property
     def shape(self) -> Shape | None:
         """Height, width and channels, where the data are pictures."""
         return picture_shape(self.config) if is_of_pictures(self.config) else None
@@ -214,14 +226,14 @@ class Fit:
 
         `corrected` draws are resampled by their importance weights from a pool eight times as
         large, which removes most of the sampler's own error; `corrected=False` gives the raw
-        sampler. By default they are corrected wherever the sampler has an exact density.
+        sampler. By default they are corrected wherever the sampler has an exact density, and
+        learnt to draw from exp f itself: see `temperature`.
         """
         if n < 1:
             raise InputError(f"{n} samples were asked for: ask for at least one.")
         key = key_of(seed)
-        draw = self._drawing.best
-        if corrected is not None:
-            draw = self._drawing.corrected if corrected else self._drawing.raw
+        corrected = self.is_corrected if corrected is None else corrected
+        draw = self._drawing.corrected if corrected else self._drawing.raw
         return self.standardiser.inverse(draw(n, key))
 
     def pictures(self, n: int, seed: int = 0) -> np.ndarray:

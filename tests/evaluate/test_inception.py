@@ -1,10 +1,17 @@
 """The FID Inception network: its size, its files, and numbers that are known."""
 
+import jax
 import numpy as np
 import pytest
 
 from fenchel.errors import InputError
-from fenchel.evaluate import feature_batches, features, load_inception
+from fenchel.evaluate import (
+    feature_batches,
+    feature_moments,
+    features,
+    frechet_distance,
+    load_inception,
+)
 from fenchel.evaluate.inception import BLOCKS, STEM, Fork, Named
 
 # The first features of CIFAR-10's first two test pictures, by PyTorch.
@@ -40,6 +47,19 @@ def test_known_features(data_folder, cifar_pictures):
     found = features(network, cifar_pictures[:2])
     assert found.shape == (2, 2048)
     np.testing.assert_allclose(found[:, :4], KNOWN, rtol=1e-3)
+
+
+def test_the_published_fid(data_folder):
+    """CIFAR-10's test against its training pictures, as everybody's networks have it."""
+    path = data_folder / "cifar10.npz"
+    if jax.default_backend() != "gpu" or not path.exists():
+        pytest.skip("needs a GPU, and cifar10.npz in FENCHEL_DATA: 60,000 pictures")
+    network = load_inception(data_folder / "inception" / "fid_2015_fp16.npz")
+    with np.load(path) as file:
+        of_train, of_test = (
+            feature_moments(feature_batches(network, file[name])) for name in ("x_train", "x_test")
+        )
+    assert frechet_distance(of_test, of_train).value == pytest.approx(3.15, abs=0.01)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from fenchel.report.findings import Findings, silent
 from fenchel.report.pictures.album import PARTS, picture_report
 from fenchel.report.pictures.box_likelihood import box_likelihood, box_noise
 from fenchel.report.pictures.energies import Drawn, energies_of
-from fenchel.report.pictures.evaluation import entropy_coefficient, evaluate_pictures
+from fenchel.report.pictures.evaluation import evaluate_pictures
 from fenchel.report.pictures.features import Features, add_coverage, add_distances
 from fenchel.report.pictures.movement import movement
 from fenchel.report.pictures.neighbours import add_memorisation
@@ -298,10 +298,10 @@ def test_a_likelihood_that_is_worth_nothing_says_so():
 
 
 def test_what_is_fitted_depends_on_the_entropys_coefficient(run, whole):
-    assert entropy_coefficient(run.fit) == 1e-5
+    assert run.fit.temperature == 1e-5
     assert whole.values["log_likelihood_uniform_fitted_coefficient"] == 1e-5
     one = replace(run.fit, config=run.fit.config.with_values(training__entropy=1.0))
-    assert entropy_coefficient(one) == 1.0
+    assert one.temperature == 1.0
 
 
 @pytest.fixture

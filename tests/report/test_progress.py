@@ -8,7 +8,7 @@ from rich.console import Console
 from fenchel.report.progress import Bar, told
 
 NOTHING = dict.fromkeys(
-    ("log_partition_lower", "ess", "acceptance", "loss", "log_likelihood", "step_size"),
+    ("log_partition_lower", "ess", "acceptance", "loss", "objective", "step_size"),
 ) | {"potential_data": None, "potential_draws": None}
 
 RUNS = {
@@ -17,12 +17,12 @@ RUNS = {
         ["bound -12.3", "ESS 0.988"],
     ),
     "pictures": (
-        {"log_likelihood": -0.1234, "potential_data": 0.1063, "potential_draws": -0.1059}
+        {"objective": -0.1234, "potential_data": 0.1063, "potential_draws": -0.1059}
         | {"step_size": 10.234},
         ["bound -0.12", "f 0.11 | -0.11", "step 10"],
     ),
     "no dynamics": (
-        {"log_likelihood": 0.5, "potential_data": 1.0, "potential_draws": 0.5},
+        {"objective": 0.5, "potential_data": 1.0, "potential_draws": 0.5},
         ["bound 0.5", "f 1 | 0.5"],
     ),
     "chains": (

@@ -137,6 +137,16 @@ class TestReplay:
         # 1,000 numbers: the relative error of their deviation is 2 %; six times that.
         assert np.std(buffer.points) == pytest.approx(3.0, rel=0.13)
 
+    def test_in_a_box_the_noise_is_uniform(self):
+        replay = self.replay(capacity=500, restart=1.0, box=(-1.0, 1.0))
+        buffer = replay.init(jnp.zeros((4, 2)), jax.random.key(0))
+        keys = jax.random.split(jax.random.key(1), 500)
+        fresh, _, _ = jax.vmap(lambda key: replay.draw(jnp.zeros(2), buffer, key))(keys)
+        for points in (buffer.points, fresh):
+            # A right one fails once in 10,000 seeds; a normal one reaches beyond the box.
+            assert stats.kstest(np.ravel(points), stats.uniform(-1, 2).cdf).pvalue > 1e-4
+        assert not np.array_equal(buffer.points, fresh)
+
     def test_the_oldest_points_go_first(self):
         replay = self.replay(capacity=5)
         buffer = Buffer(jnp.full((5, 2), -1.0), jnp.zeros((), jnp.int32))

@@ -20,7 +20,8 @@ def named_start(
 ) -> AbstractStart:
     """Of a table's columns, or of pictures."""
     if config.start.kind not in GENERATORS:
-        return build_start(config.start, dim, latent, precision, scale, key)
+        box = config.dynamics.box
+        return build_start(config.start, dim, latent, precision, scale, key, box)
     momentum = _first_momentum(config.start, latent, precision)
     return picture_start(config.start, picture_shape(config), momentum, key)
 
@@ -33,9 +34,16 @@ def _first_momentum(config: StartConfig, latent: int, precision: float) -> Centr
 
 
 def build_start(
-    config: StartConfig, dim: int, latent: int, precision: float, scale: float, key: Key
+    config: StartConfig,
+    dim: int,
+    latent: int,
+    precision: float,
+    scale: float,
+    key: Key,
+    box: tuple[float, float] | None = None,
 ) -> AbstractStart:
-    """`scale` is the width of the potential's base measure: flows begin there."""
+    """`scale` is the width of the potential's base measure: flows begin there. The dynamics' `box`
+    is where a replay buffer's noise is."""
     momentum = _first_momentum(config, latent, precision)
     if config.kind == "deep-latent" and not latent:
         raise InputError(
@@ -62,6 +70,6 @@ def build_start(
         ),
         "residual": residual,
         "empirical": lambda: Empirical(momentum),
-        "replay": lambda: Replay(momentum, config.capacity, config.restart),
+        "replay": lambda: Replay(momentum, config.capacity, config.restart, box=box),
     }
     return choose(kinds, config.kind, "start")()

@@ -45,7 +45,8 @@ class AbstractBound(AbstractCriterion):
 class FenchelBound(AbstractBound):
     """The paper's: E_q[f - kinetic - log q], the Fenchel dual evaluated at q.
 
-    The coefficients weigh the entropy and the momenta; at 1 this is a bound on log Z.
+    The coefficients weigh the entropy and the momenta; at 1 this is a bound on log Z. A sampler
+    that learns by it with an entropy coefficient of c is one of exp f/c.
     """
 
     entropy: float = eqx.field(static=True, default=1.0)

@@ -144,7 +144,7 @@ def _samples(found: Findings, fit: Fit, samples: Samples) -> None:
     rows = np.random.default_rng(seed).permutation(len(samples.x))[:MOST_POINTS]
     data = samples.x[rows]
     found.say("samples")
-    kinds = {"samples": None, RAW: False} if fit.sampler.exact else {"samples": None}
+    kinds = {"samples": None, RAW: False} if fit.is_corrected else {"samples": None}
     drawn = {
         name: _finite(found, fit.sample(len(data), seed, corrected), name)
         for name, corrected in kinds.items()

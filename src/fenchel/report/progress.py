@@ -94,7 +94,7 @@ def told(row: dict[str, Any]) -> list[str]:
     if row["acceptance"] is None and row["potential_draws"] is not None:
         # Without a density: the bound as far as it is known, f of real and of drawn points.
         both = f"f {row['potential_data']:.2g} | {row['potential_draws']:.2g}"
-        bound, step = {"log_likelihood": "bound"}, {"step_size": "step"}
+        bound, step = {"objective": "bound"}, {"step_size": "step"}
         return [*_known(row, bound, 2), both, *_known(row, step, 2)]
     return _known(row, {"loss": "loss", "acceptance": "accepted"})
 

@@ -113,7 +113,7 @@ def _add_likelihood(
 def _add_mmd(fit: Fit, toy: Toy, values: dict[str, Any], rows: list[tuple[str, str]]) -> None:
     """Samples against truth, beside truth against truth."""
     seed = apart(fit.config.seed, SEED_OFFSET)
-    kinds = {"raw sampler": False, "corrected": True} if fit.sampler.exact else {"sampler": False}
+    kinds = {"raw sampler": False, "corrected": True} if fit.is_corrected else {"sampler": False}
     for kind, corrected in kinds.items():
         drawn = fit.sample(DRAWS, seed=seed, corrected=corrected)
         result = mmd_z(drawn, toy.sample, seed=seed)

@@ -247,8 +247,11 @@ class MaxMin(AbstractLearner):
         return total, (Seen(particles, jnp.mean(at_data), value), memory)
 
     def lag(self, state: TrainState, at_data: Scalar, particles: Particle) -> Scalar:
-        """How far the sampler is behind; `at_data` is the mean of f over the batch."""
-        if state.sampler.exact:
+        """How far the sampler is behind; `at_data` is the mean of f over the batch.
+
+        Weights tell it only where exp f is what the sampler learns.
+        """
+        if state.sampler.exact and (self.bound.needs_density or self.dual.entropy == 1):
             return weight_lag(particles)
         return energy_lag(at_data, particles)
 

@@ -19,6 +19,7 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
     of_density = ("log_likelihood", "log_partition", "log_partition_lower", "ess")
     for name in (*averaged, *norms, *energies, *of_density):
         row[name] = _mean(getattr(info, name))
+    row["objective"] = row["log_likelihood"]  # what f ascends, be it a likelihood or not
     if not exact:
         # Without a density the weights mean nothing; better no figure than a wrong one.
         row |= dict.fromkeys(of_density)

@@ -82,7 +82,7 @@ def facts(fit: Fit, samples: Samples, rows: list[dict[str, Any]]) -> dict[str, s
         numbers["Iterations"] = f"{rows[-1].get('iteration', len(rows)):,}"
     if fit.has_log_partition:
         z = fit.log_partition()
-        error = f" ± {z.standard_error:.1g}" if z.standard_error else ""
+        error = f" ± {z.standard_error:.1g}" if z.standard_error > 0 else ""
         numbers["log Z"] = f"{z.estimate:.3f}{error}".replace("-", MINUS)
         if fit.sampler.exact:
             numbers["Effective sample size"] = f"{z.ess:.1%}"

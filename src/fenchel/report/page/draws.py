@@ -37,11 +37,10 @@ class Draws(NamedTuple):
 
 def draw(fit: Fit, samples: Samples) -> Draws:
     seed = fit.config.seed
-    exact = fit.sampler.exact
     return Draws(
         data=_some(samples.in_order(fit.columns), seed),
         samples=_finite(fit.sample(DRAWS, seed=seed)),
-        raw=_finite(fit.sample(DRAWS, seed=seed, corrected=False)) if exact else None,
+        raw=_finite(fit.sample(DRAWS, seed=seed, corrected=False)) if fit.is_corrected else None,
         held_out=samples.toy.sample(DRAWS, seed + SEED_OFFSET) if samples.toy else None,
     )
 

@@ -3,7 +3,7 @@
 With u uniform on [-1, 1]^d, log Z is about d log 2 + log mean exp f(u). A flat f has a likelihood
 of exactly -d log 2, in the units of [-1, 1], which is 8 bits a dimension of bytes: what a picture
 takes without any model. An f that varies by a few nats over the box cannot be far from that; the
-paper's "about 2,100" nats for CIFAR-10, where d log 2 is 2,129, are those of a flat f.
+paper's "about 2,100" nats for CIFAR-10 are near a flat f's -2,129, but for the sign.
 """
 
 from typing import NamedTuple

@@ -205,7 +205,7 @@ def _likelihoods(found: Findings, run: PictureRun, f: Energies) -> None:
     """The paper's estimate, of exp f; and the same of exp f/c, which the objective fits."""
     name = f"log likelihood of exp f, {f.whose} pictures"
     _likelihood(found, run.fit, f, 1.0, Named(name, "uniform", "The paper's estimate"))
-    c = entropy_coefficient(run.fit)
+    c = run.fit.temperature
     if c not in (0.0, 1.0):
         name = f"log likelihood of exp f/{c:g}, {f.whose} pictures"
         what = f"Of what an entropy coefficient of {c:g} fits"
@@ -226,8 +226,8 @@ def _likelihood(found: Findings, fit: Fit, f: Energies, c: float, named: Named) 
         meaning += f"Worth nothing: {score.worth_nothing}."
     else:
         meaning += (
-            f"A constant f has exactly {flat:.1f} (of CIFAR-10 -2129.3, about the paper's figure); "
-            f"this one differs by {score.nats - flat:+.2f}."
+            f"A constant f has exactly {flat:.1f} (of CIFAR-10 -2129.3: the paper's figure, but for "
+            f"the sign); this one differs by {score.nats - flat:+.2f}."
         )
     key = f"log_likelihood_{named.key}"
     found.add(
@@ -244,9 +244,3 @@ def _likelihood(found: Findings, fit: Fit, f: Energies, c: float, named: Named) 
             f"{key}_worth_nothing": score.worth_nothing or None,
         },
     )
-
-
-def entropy_coefficient(fit: Fit) -> float:
-    """c, by which the objective weighs the sampler's entropy: what it fits is exp f/c."""
-    training = fit.config.training
-    return 1.0 if training.bound == "weighted" and fit.sampler.exact else training.entropy
