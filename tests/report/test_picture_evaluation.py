@@ -207,6 +207,14 @@ def test_the_distance_of_samples_is_judged_by_that_of_held_out_pictures(shift, v
     assert 0 < found.values["fid_400_baseline"] < found.values["fid_200_baseline"]
 
 
+def test_samples_are_held_against_as_many_held_out_pictures():
+    """Of 40 the distance is larger by chance alone: 4,000 samples half as wide do not make up."""
+    found, drawn = Findings(silent), np.concatenate([rows(40, 1, 4.0), rows(3_960, 3)])
+    add_distances(found, Features(rows(900, 0), drawn, rows(40, 2)), [4_000])
+    assert found.values["fid_4000"] < 10
+    assert found.lines[0].verdict == "bad"
+
+
 def test_a_distance_of_few_samples_is_not_to_be_published():
     found = Findings(silent)
     add_distances(found, Features(rows(900, 0), rows(8, 1), None), [8])

@@ -226,8 +226,8 @@ def _likelihood(found: Findings, fit: Fit, f: Energies, c: float, named: Named) 
         meaning += f"Worth nothing: {score.worth_nothing}."
     else:
         meaning += (
-            f"A constant f has exactly {flat:.1f} (of CIFAR-10 -2129.3: the paper's figure, but for "
-            f"the sign); this one differs by {score.nats - flat:+.2f}."
+            f"A constant f has exactly {flat:.1f} (of CIFAR-10 -2129.3, near the paper's figure "
+            f"but for its sign); this one differs by {score.nats - flat:+.2f}."
         )
     key = f"log_likelihood_{named.key}"
     found.add(

@@ -67,10 +67,11 @@ def add_distances(found: Findings, seen: Features, counts: Sequence[int]) -> Non
             value += f", held-out pictures {floor.value:.2f}"
             meaning += f"{floor.n:,} held-out pictures are a perfect sampler's; "
             numbers |= {f"{name}_floor": floor.value, f"{name}_floor_pictures": floor.n}
-            # FID falls with the number of pictures: only of as many can the two be compared.
-            if floor.n == own.n:
-                excess = own.value - floor.value
-                verdict = "good" if excess < FID_GOOD else "caution" if excess < FID_BAD else "bad"
+            # FID falls with the number of pictures: the two are compared by as many of each.
+            excess = (
+                frechet_distance(_moments(seen.drawn[: floor.n]), reference).value - floor.value
+            )
+            verdict = "good" if excess < FID_GOOD else "caution" if excess < FID_BAD else "bad"
         meaning += f"chance alone makes about {own.baseline:.2f} of so many. "
         meaning += _comparable(own.n, seen.train.shape[1])
         found.add(Line(f"FID at {count:,} samples", value, verdict, meaning), **numbers)
