@@ -34,7 +34,8 @@ def as_markdown(results: dict[str, Any]) -> str:
         "## Last model: z-score of the MMD\n\nCorrected samples where the weights are exact, "
         "else the raw ones; at " + " and ".join(f"n = {n:,}" for n in SIZES) + ".",
         _side_by_side(settings["sets"], methods, _z_cell),
-        "## Held-out log likelihood",
+        "## Held-out log likelihood\n\nIn brackets, by how much the true density's is higher on "
+        "the same points.",
         _side_by_side(settings["sets"], methods, _likelihood_cell, {"true density": _true_cell}),
         *[_details(name, settings["sets"], method) for name, method in methods.items()],
         "Made by `fenchel bench toys`.",
@@ -44,7 +45,7 @@ def as_markdown(results: dict[str, Any]) -> str:
 
 def _overview(methods: dict[str, Any]) -> str:
     header = ["method", "runs", "diverged", *(f"z < 2, n = {n:,}" for n in SIZES)]
-    header += ["parameters", "iterations", "seconds, all runs", "seconds a run"]
+    header += ["parameters", "iterations", "seconds, all runs", "seconds a run", "on"]
     lines = []
     for name, method in methods.items():
         rows = method["runs"]
@@ -60,6 +61,7 @@ def _overview(methods: dict[str, Any]) -> str:
                 _iterations(method),
                 number(whole, 0),
                 number(each, 1),
+                method["provenance"]["device"],
             ]
         )
     return table(header, lines)
@@ -139,7 +141,15 @@ def _z_cell(rows: Rows) -> str:
 
 
 def _likelihood_cell(rows: Rows) -> str:
-    return number(median_of([row["log_likelihood"] for row in rows]), 4)
+    value = number(median_of([row["log_likelihood"] for row in rows]), 4)
+    behind = [_difference(row["true_log_likelihood"], row["log_likelihood"]) for row in rows]
+    if rows and rows[0]["true_log_likelihood"] is not None:
+        value += f" ({number(median_of(behind), 4)})"
+    return value
+
+
+def _difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
 
 
 def _true_cell(rows: Rows) -> str:
