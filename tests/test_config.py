@@ -114,6 +114,8 @@ def test_unknown_name_with_nothing_near_lists_them_all():
         ({"potential": {"depth": -1}}, "potential.depth is -1: give at least 0"),
         ({"potential": {"base_scale": -1}}, "potential.base_scale is -1: give a positive width"),
         ({"start": {"layers": 0}}, "start.layers is 0: give at least 1"),
+        ({"pictures": {"dequantise": 2.0}}, "pictures.dequantise is 2.0: a grey level is 1 wide"),
+        ({"pictures": {"dequantise": -0.5}}, "give from 0 to 1 of it"),
     ],
 )
 def test_wrong_types(values, expected):

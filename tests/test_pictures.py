@@ -182,6 +182,8 @@ def test_what_cannot_be_is_refused_in_one_sentence(run, data, tmp_path, call):
         wide, x_train=np.zeros((4, 8, 12), np.uint8) + np.arange(4, dtype=np.uint8)[:, None, None]
     )
     out = tmp_path / "nothing"
+    coarse = tmp_path / "coarse.json"
+    coarse.write_text(json.dumps({"potential": {"kind": "conv"}, "pictures": {"dequantise": 2.0}}))
     wrong = {
         ("complete", folder, wide, "--out", out): "give pictures of that shape",
         ("complete", folder, data, "--out", out, "--mask", "middle"): "is no file",
@@ -191,6 +193,7 @@ def test_what_cannot_be_is_refused_in_one_sentence(run, data, tmp_path, call):
         ("report", folder, data): "at least 16 to judge by",
         ("fit", data, "--out", out, "--preset", "mnits"): "did you mean mnist",
         ("fit", data, "--out", out, "--preset", "mnist", "--minutes", -1): "positive",
+        ("fit", data, "--out", out, "--config", coarse): "a grey level is 1 wide",
     }
     for arguments, words in wrong.items():
         code, printed, said = call(*arguments)

@@ -89,6 +89,13 @@ class PicturesConfig:
     dequantise: float = 1.0
     flips: bool = False
 
+    def __post_init__(self) -> None:
+        if not 0 <= self.dequantise <= 1:
+            raise InputError(
+                f"pictures.dequantise is {self.dequantise}: a grey level is 1 wide, give from 0 to "
+                "1 of it."
+            )
+
 
 @dataclass(frozen=True)
 class DynamicsConfig(Options):
