@@ -199,6 +199,28 @@ def test_folders_called_train_and_test():
     np.testing.assert_array_equal(load_pictures("faces", "test").x, GREY[4:, ..., None])
 
 
+def test_folders_of_classes_follow_what_lies_beside_them():
+    for where, x in (("", GREY[:1]), ("cat", GREY[1:3]), ("dog", GREY[3:4]), ("train", GREY[4:])):
+        write_pictures(f"faces/train/{where}", x)
+    write_pictures("faces/test/cat", GREY[:2])
+    write_pictures("faces/train/cat/deeper", COLOUR)
+    write_pictures("faces/train/.thumbnails", COLOUR)
+    np.testing.assert_array_equal(load_pictures("faces").x, GREY[..., None])
+    np.testing.assert_array_equal(load_pictures("faces", "test").x, GREY[:2, ..., None])
+
+
+def test_held_out_pictures_are_no_class_of_the_others():
+    write_pictures("faces/test", GREY[:2])
+    with refused(
+        "Neither faces nor any folder in it but test holds picture files; give a folder of files "
+        "that end in .png, .jpg, .jpeg, .bmp, .gif, .tif, .tiff, .webp, .ppm, .pgm, or of such "
+        "folders."
+    ):
+        load_pictures("faces")
+    write_pictures("faces/cat", GREY[2:])
+    np.testing.assert_array_equal(load_pictures("faces").x, GREY[2:, ..., None])
+
+
 def test_cifar_as_a_folder_and_as_a_file():
     where = write_cifar("cifar")
     train, test = load_pictures(where), load_pictures(where, "test")
@@ -414,8 +436,8 @@ def test_an_empty_folder():
     Path("faces").mkdir()
     Path("faces/notes.txt").write_text("no picture")
     with refused(
-        "faces holds no picture files; give a folder of files that end in .png, .jpg, .jpeg, "
-        ".bmp, .gif, .tif, .tiff, .webp, .ppm, .pgm."
+        "Neither faces nor any folder in it holds picture files; give a folder of files that end "
+        "in .png, .jpg, .jpeg, .bmp, .gif, .tif, .tiff, .webp, .ppm, .pgm, or of such folders."
     ):
         load_pictures("faces")
 
@@ -423,7 +445,7 @@ def test_an_empty_folder():
 def test_a_folder_of_several_sizes_names_the_first_odd_file():
     write_pictures("faces", [GREY[0], GREY[1], GREY[2][:, :3], GREY[3][:2]])
     with refused(
-        "faces/2.png is 3 x 5 and 0.png is 4 x 5; crop or resize all pictures to one size."
+        "faces/2.png is 3 x 5 and faces/0.png is 4 x 5; crop or resize all pictures to one size."
     ):
         load_pictures("faces")
 

@@ -18,13 +18,21 @@ _GREY = ("1", "L", "LA")
 _COLOUR = ("P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr")
 
 
-def read_picture_folder(folder: Path) -> tuple[NDArray[np.uint8], None]:
-    """All pictures of a folder in the order of their names; grey ones only if all are grey."""
-    paths = sorted(path for path in folder.iterdir() if _is_picture(path))
+def read_picture_folder(
+    folder: Path, apart: tuple[str, ...] = ()
+) -> tuple[NDArray[np.uint8], None]:
+    """All pictures of a folder, then of the folders in it, as of one a class, by their names.
+
+    They are grey only if all are. Folders in it that are called as one of `apart` are left out.
+    """
+    inner = sorted(path for path in folder.iterdir() if _is_folder(path))
+    classes = [path for path in inner if path.name not in apart]
+    paths = [path for place in (folder, *classes) for path in _pictures_in(place)]
     if not paths:
+        others = "".join(f" but {path.name}" for path in inner if path.name in apart)
         raise InputError(
-            f"{folder} holds no picture files; give a folder of files that end in "
-            f"{', '.join(PICTURE_KINDS)}."
+            f"Neither {folder} nor any folder in it{others} holds picture files; give a folder of "
+            f"files that end in {', '.join(PICTURE_KINDS)}, or of such folders."
         )
     pictures = _of_one_size(paths)
     channels = max(picture.shape[2] for picture in pictures)
@@ -41,10 +49,21 @@ def read_picture(path: Path) -> NDArray[np.uint8]:
         return _pixels(ImageOps.exif_transpose(file), path)
 
 
+def _pictures_in(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if _is_picture(path))
+
+
 def _is_picture(path: Path) -> bool:
+    return path.suffix.lower() in PICTURE_KINDS and not _is_hidden(path) and path.is_file()
+
+
+def _is_folder(path: Path) -> bool:
+    return path.is_dir() and not _is_hidden(path)
+
+
+def _is_hidden(path: Path) -> bool:
     # Systems leave files of their own behind, such as ._a.png beside a.png.
-    hidden = path.name.startswith(".")
-    return path.suffix.lower() in PICTURE_KINDS and not hidden and path.is_file()
+    return path.name.startswith(".")
 
 
 def _of_one_size(paths: list[Path]) -> list[NDArray[np.uint8]]:
@@ -53,7 +72,7 @@ def _of_one_size(paths: list[Path]) -> list[NDArray[np.uint8]]:
         picture = read_picture(path)
         if pictures and picture.shape[:2] != pictures[0].shape[:2]:
             raise InputError(
-                f"{path} is {_size(picture)} and {paths[0].name} is {_size(pictures[0])}; crop or "
+                f"{path} is {_size(picture)} and {paths[0]} is {_size(pictures[0])}; crop or "
                 "resize all pictures to one size."
             )
         pictures.append(picture)

@@ -84,6 +84,7 @@ def load_pictures(source: ArrayLike | str | Path, part: str = "train") -> Pictur
       files, of CIFAR-10's binary version, or of MNIST's idx files, as a folder or as one file.
     - `part`: `"train"` or `"test"`. Sources that are not divided are all `"train"`. A .npz file
       has `x_train` and `x_test`, a folder of picture files may have folders `train` and `test`.
+      Picture files may also lie one folder further down, as in one folder a class.
     """
     if part not in PARTS:
         raise InputError(f"Pictures have no part called {part!r}; choose 'train' or 'test'.")
@@ -136,7 +137,7 @@ def _read_folder(folder: Path, part: str) -> Found:
     if (folder / part).is_dir():
         return read_picture_folder(folder / part)
     _refuse_part(part, str(folder))
-    return read_picture_folder(folder)
+    return read_picture_folder(folder, apart=PARTS)
 
 
 def _reader(path: Path) -> Callable[[Path], Found]:
