@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from PIL import Image
 
 import fenchel as fx
 from fenchel.config import Config
@@ -173,6 +174,29 @@ def test_the_command_score(run, data, tmp_path, call):
     assert found["against"][str(other)]["auroc"] == pytest.approx(expected)
     code, printed, _ = call("score", folder, data, "--part", "test")
     assert (code, len(printed.splitlines())) == (0, 7)
+
+
+def test_scores_against_pictures_that_are_not_divided(run, data, tmp_path, call):
+    """A part is chosen of those that have parts; of a folder, or one array, all are taken."""
+    folder, fitted = run
+    test, others = fitted.potential(pictures(6, 1)), 255 - pictures(5, 3)
+    whole, faces, divided = tmp_path / "whole.npz", tmp_path / "faces", tmp_path / "divided.npz"
+    np.savez(whole, images=others)
+    np.savez(divided, x_train=others[:2], x_test=others[2:])
+    faces.mkdir()
+    for number, picture in enumerate(others):
+        Image.fromarray(picture[..., 0]).save(faces / f"{number}.png")
+    against = [word for path in (whole, faces, divided) for word in ("--against", path)]
+    code, printed, said = call("score", folder, data, "--part", "test", *against, "--json")
+    assert code == 0, said
+    found = json.loads(printed)["against"]
+    for path, shown in ((whole, others), (faces, others), (divided, others[2:])):
+        assert found[str(path)]["pictures"] == len(shown)
+        assert found[str(path)]["auroc"] == pytest.approx(auroc(test, fitted.potential(shown)))
+    one_part = tmp_path / "one.npz"
+    np.savez(one_part, x_train=others)
+    code, _, said = call("score", folder, data, "--part", "test", "--against", one_part)
+    assert (code, "name the pictures of its test part 'x_test'" in said) == (2, True)
 
 
 def test_what_cannot_be_is_refused_in_one_sentence(run, data, tmp_path, call):

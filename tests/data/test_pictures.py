@@ -11,7 +11,14 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from fenchel.data import Pictures, check_pictures, half_mask, load_mask, load_pictures
+from fenchel.data import (
+    Pictures,
+    check_pictures,
+    half_mask,
+    is_divided,
+    load_mask,
+    load_pictures,
+)
 from fenchel.errors import InputError
 
 RNG = np.random.default_rng(0)
@@ -324,6 +331,20 @@ def test_undivided_sources_have_no_test_part(source):
         "give those pictures as a source of their own."
     ):
         load_pictures(source, "test")
+
+
+def test_which_sources_are_divided():
+    write_pictures("faces/cat", GREY)
+    write_pictures("halves/test", GREY)
+    cifar = write_cifar("cifar")
+    Path("digits").mkdir()
+    Path("digits/t10k-images-idx3-ubyte").write_bytes(idx(GREY))
+    np.savez("whole.npz", x=GREY)
+    np.savez("halves.npz", x_train=GREY)
+    divided = ["halves", cifar, "digits", "halves.npz"]
+    whole = ["faces", cifar / "test_batch.bin", "digits/t10k-images-idx3-ubyte", "whole.npz"]
+    assert [is_divided(source) for source in divided] == [True] * 4
+    assert [is_divided(source) for source in [*whole, "gone.npz"]] == [False] * 5
 
 
 def test_a_part_that_there_is_not():

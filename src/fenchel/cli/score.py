@@ -23,7 +23,10 @@ def score(
         list[str] | None,
         typer.Option(help="Other pictures, to tell from DATA by f alone; may be given again."),
     ] = None,
-    part: Annotated[str, typer.Option(help="Of pictures in two parts: train or test.")] = "train",
+    part: Annotated[
+        str,
+        typer.Option(help="Of pictures in two parts: train or test; others may be undivided."),
+    ] = "train",
     as_json: Json = False,
 ) -> None:
     """The log density of each row of DATA under a fitted model; of pictures f, unnormalised."""
@@ -54,7 +57,7 @@ def _score_pictures(
 ) -> None:
     from fenchel.report.pictures.outsiders import load_scores, table_of
 
-    scores = load_scores(fitted, [data, *others], part)
+    scores = load_scores(fitted, data, others, part)
     own = scores[data]
     if not others:
         writer(own[:, None], ("potential",))

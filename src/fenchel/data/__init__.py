@@ -2,7 +2,13 @@
 
 from fenchel.data.checks import as_rows, as_samples, check_samples, default_columns
 from fenchel.data.masks import as_mask, half_mask, load_mask
-from fenchel.data.pictures import Pictures, check_pictures, load_pictures, require_shape
+from fenchel.data.pictures import (
+    Pictures,
+    check_pictures,
+    is_divided,
+    load_pictures,
+    require_shape,
+)
 from fenchel.data.standardise import Standardiser
 from fenchel.data.tables import Samples, load_rows, load_samples, read_table
 from fenchel.data.toys import TOYS, Toy, toy
@@ -20,6 +26,7 @@ __all__ = [
     "check_samples",
     "default_columns",
     "half_mask",
+    "is_divided",
     "load_mask",
     "load_pictures",
     "load_rows",

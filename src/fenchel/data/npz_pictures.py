@@ -15,6 +15,12 @@ _LABELS = {"x_train": ("y_train",), "x_test": ("y_test",)}
 _OTHER_LABELS = ("y", "labels")
 
 
+def has_parts(path: Path) -> bool:
+    """Whether its arrays are called as those of data in two parts."""
+    with reading(path, "a .npz file"), zipfile.ZipFile(path) as archive:
+        return any(name in _LABELS for name in names_in(archive))
+
+
 def read_npz(path: Path, part: str) -> tuple[NDArray[np.uint8], NDArray | None]:
     """A part's pictures and labels, by the arrays' names."""
     with reading(path, "a .npz file"), zipfile.ZipFile(path) as archive:

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fenchel.data.cifar import has_batches, read_batch, read_batches, refuse_pickle
 from fenchel.data.idx import has_idx, is_idx, read_idx, read_idx_folder
-from fenchel.data.npz_pictures import read_npy, read_npz
+from fenchel.data.npz_pictures import has_parts, read_npy, read_npz
 from fenchel.data.picture_arrays import to_pictures
 from fenchel.data.picture_files import PICTURE_KINDS, read_picture_file, read_picture_folder
 from fenchel.errors import InputError
@@ -94,6 +94,15 @@ def load_pictures(source: ArrayLike | str | Path, part: str = "train") -> Pictur
         return Pictures(x, path.resolve().name if path.is_dir() else path.stem, labels)
     _refuse_part(part, "The array")
     return Pictures(to_pictures(source, "The array"), "array")
+
+
+def is_divided(source: str | Path) -> bool:
+    """Whether a file or a folder has a part train or test, or else is whole."""
+    path = Path(source)
+    if path.is_dir():
+        in_folders = any((path / part).is_dir() for part in PARTS)
+        return in_folders or has_batches(path) or has_idx(path)
+    return path.suffix.lower() == ".npz" and path.is_file() and has_parts(path)
 
 
 def require_shape(pictures: Pictures, shape: Shape, source: str) -> None:

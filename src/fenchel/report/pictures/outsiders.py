@@ -5,16 +5,25 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fenchel.data import Pictures, load_pictures, require_shape
+from fenchel.data import Pictures, is_divided, load_pictures, require_shape
 from fenchel.picture_parts import picture_shape
 from fenchel.result import Fit
 
 MOST = 10_000  # of each source
 
 
-def load_scores(fit: Fit, sources: list[str], part: str) -> dict[str, np.ndarray]:
-    """f at the pictures of each source, by its name; the first is the model's own kind."""
-    return {source: fit.potential(_matching(fit, source, part).x[:MOST]) for source in sources}
+def load_scores(fit: Fit, own: str, others: list[str], part: str) -> dict[str, np.ndarray]:
+    """f at the pictures of each source, by its name; the first is the model's own kind.
+
+    Of the others that part is taken too, and all of those that are not divided into parts.
+    """
+    pictures = {own: load_pictures(own, part)}
+    for other in others:
+        pictures[other] = load_pictures(other, part) if is_divided(other) else load_pictures(other)
+    return {
+        source: fit.potential(_matching(fit, found, source).x[:MOST])
+        for source, found in pictures.items()
+    }
 
 
 def table_of(scores: dict[str, np.ndarray], own: str) -> dict[str, dict[str, Any]]:
@@ -36,9 +45,9 @@ def auroc(own: np.ndarray, other: np.ndarray) -> float:
     return float(wins / (len(own) * len(other)))
 
 
-def _matching(fit: Fit, source: str, part: str) -> Pictures:
+def _matching(fit: Fit, pictures: Pictures, source: str) -> Pictures:
     """Pictures of the model's shape; a grey one can be shown to a model of colours."""
-    pictures, shape = load_pictures(source, part), picture_shape(fit.config)
+    shape = picture_shape(fit.config)
     if pictures.shape == (*shape[:2], 1):
         colours = np.repeat(pictures.x, shape[2], axis=-1)
         pictures = Pictures(colours, pictures.name, pictures.labels)
