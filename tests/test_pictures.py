@@ -176,6 +176,28 @@ def test_the_command_score(run, data, tmp_path, call):
     assert (code, len(printed.splitlines())) == (0, 7)
 
 
+def test_every_picture_has_its_score_in_the_file(run, tmp_path, call):
+    """Of more pictures than are scored at a time; a comparison is printed beside it."""
+    folder, fitted = run
+    many, other, out = tmp_path / "many.npy", tmp_path / "other.npy", tmp_path / "scores.csv"
+    np.save(many, np.resize(pictures(7), (10_100, *SHAPE)))
+    np.save(other, 255 - pictures(5, 3))
+    expected = np.resize(fitted.potential(pictures(7)), 10_100)
+    code, printed, _ = call("score", folder, many, "--against", other, "--out", out)
+    assert (code, "10,100" in printed) == (0, True)
+    np.testing.assert_allclose(np.loadtxt(out, skiprows=1), expected, rtol=1e-5)
+    code, printed, _ = call("score", folder, other, "--against", many, "--out", out, "--json")
+    found = json.loads(printed)
+    assert (code, found["out"], found["pictures"]) == (0, str(out), 5)
+    assert found["against"][str(many)]["pictures"] == 10_100
+    assert "potential" not in found
+    f = fitted.potential(255 - pictures(5, 3))
+    np.testing.assert_allclose(np.loadtxt(out, skiprows=1), f, rtol=1e-5)
+    found = json.loads(call("score", folder, other, "--json")[1])
+    np.testing.assert_allclose(found["potential"], f, rtol=1e-5)
+    assert found["standard_error"] == pytest.approx(f.std() / 5**0.5)
+
+
 def test_scores_against_pictures_that_are_not_divided(run, data, tmp_path, call):
     """A part is chosen of those that have parts; of a folder, or one array, all are taken."""
     folder, fitted = run

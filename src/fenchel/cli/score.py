@@ -36,7 +36,7 @@ def score(
     writer = writer_to(out_file, as_json)
     fitted = load(run)
     if fitted.shape is not None:
-        _score_pictures(fitted, data, against or [], part, writer, as_json)
+        _score_pictures(fitted, data, against or [], part, writer, out_file, as_json)
         return
     if against:
         raise InputError("--against is for models of pictures: this is one of a table.")
@@ -45,25 +45,37 @@ def score(
     densities = fitted.log_density(rows.in_order(fitted.columns))
     writer(densities[:, None], ("log_density",))
     if as_json:
-        with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
-            mean, error = densities.mean(), densities.std() / len(densities) ** 0.5
-        summary = {"rows": len(densities), "mean": float(mean), "standard_error": float(error)}
-        where = {"out": str(out_file)} if out_file else {"log_density": densities.tolist()}
-        print_json({**summary, **where})
+        print_json({"rows": len(densities), **_summary(densities, "log_density", out_file)})
+
+
+def _summary(scores: np.ndarray, name: str, out_file: Path | None) -> dict[str, Any]:
+    """What JSON says of scores: their mean, and themselves or the file that they are in."""
+    with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
+        mean, error = scores.mean(), scores.std() / len(scores) ** 0.5
+    where = {"out": str(out_file)} if out_file else {name: scores.tolist()}
+    return {"mean": float(mean), "standard_error": float(error), **where}
 
 
 def _score_pictures(
-    fitted: Any, data: str, others: list[str], part: str, writer: Any, as_json: bool
+    fitted: Any,
+    data: str,
+    others: list[str],
+    part: str,
+    writer: Any,
+    out_file: Path | None,
+    as_json: bool,
 ) -> None:
     from fenchel.report.pictures.outsiders import load_scores, table_of
 
     scores = load_scores(fitted, data, others, part)
     own = scores[data]
-    if not others:
+    # Without a file the screen is for the comparison, if there is one.
+    if out_file or not others:
         writer(own[:, None], ("potential",))
     table = table_of(scores, data)
     if as_json:
-        print_json({"pictures": len(own), "mean": float(own.mean()), "against": table})
+        summary = _summary(own, "potential", out_file)
+        print_json({"pictures": len(own), **summary, "against": table})
     elif others:
         shown = Table("pictures", "how many", "mean f", "AUROC", title=f"f, {data} against others")
         for name, row in table.items():

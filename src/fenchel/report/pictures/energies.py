@@ -69,9 +69,9 @@ def drawn_pictures(fit: Fit, count: int, seed: int, say: Say) -> Drawn:
 
 def energies_of(run: PictureRun, drawn: Drawn, seed: int) -> Energies:
     fit, rng = run.fit, np.random.default_rng(seed)
-    train = _potential(fit, _spread(fit, run.train, rng))
-    held_out = None if run.held_out is None else _potential(fit, _spread(fit, run.held_out, rng))
-    return Energies(train, held_out, drawn.f, _potential(fit, box_noise(fit.standardiser, seed)))
+    train = potential_of(fit, _spread(fit, run.train, rng))
+    held_out = None if run.held_out is None else potential_of(fit, _spread(fit, run.held_out, rng))
+    return Energies(train, held_out, drawn.f, potential_of(fit, box_noise(fit.standardiser, seed)))
 
 
 def add_overlaps(found: Findings, f: Energies) -> None:
@@ -112,7 +112,8 @@ def save_histograms(f: Energies, name: str, path: Path) -> None:
     save_energies(series, path, title=f"{name}: f of pictures, real and drawn")
 
 
-def _potential(fit: Fit, x: np.ndarray) -> np.ndarray:
+def potential_of(fit: Fit, x: np.ndarray) -> np.ndarray:
+    """f at each of many pictures, as rows or as bytes, a part at a time."""
     return np.concatenate([fit.potential(x[i : i + PART]) for i in range(0, len(x), PART)])
 
 

@@ -7,9 +7,8 @@ from scipy.stats import rankdata
 
 from fenchel.data import Pictures, is_divided, load_pictures, require_shape
 from fenchel.picture_parts import picture_shape
+from fenchel.report.pictures.energies import potential_of
 from fenchel.result import Fit
-
-MOST = 10_000  # of each source
 
 
 def load_scores(fit: Fit, own: str, others: list[str], part: str) -> dict[str, np.ndarray]:
@@ -20,10 +19,9 @@ def load_scores(fit: Fit, own: str, others: list[str], part: str) -> dict[str, n
     pictures = {own: load_pictures(own, part)}
     for other in others:
         pictures[other] = load_pictures(other, part) if is_divided(other) else load_pictures(other)
-    return {
-        source: fit.potential(_matching(fit, found, source).x[:MOST])
-        for source, found in pictures.items()
-    }
+    # All are looked at before any is scored, which takes long.
+    matching = {source: _matching(fit, found, source) for source, found in pictures.items()}
+    return {source: potential_of(fit, found.x) for source, found in matching.items()}
 
 
 def table_of(scores: dict[str, np.ndarray], own: str) -> dict[str, dict[str, Any]]:
