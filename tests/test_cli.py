@@ -238,6 +238,8 @@ BAD_CALLS = {
     "seed": (["moons", "--seed", "-1"], "from 0 to"),
     "another case": (["moons", "--method", "CD"], "did you mean cd"),
     "huge seed": (["moons", "--seed", "9" * 20], "from 0 to"),
+    "flips of a table": (["moons", "--no-flips"], "flips = False is for pictures"),
+    "dequantised table": (["moons", "--dequantise", "1"], "dequantise = 1.0 is for pictures"),
     "resume nothing": (["moons", "--resume"], "not a run"),
 }
 

@@ -72,6 +72,26 @@ def test_a_run_has_samples_along_the_way(run):
     assert {"potential_data", "potential_draws", "step_size"} <= {k for k, v in row.items() if v}
 
 
+def test_how_pictures_are_shown_is_an_option_beside_a_preset(monkeypatch, tmp_path, data, call):
+    """A preset's own choice stays where none is given."""
+    monkeypatch.setattr("fenchel.fitting._train", lambda samples, config, *_: stopped(config))
+    seen = []
+
+    def stopped(config):
+        seen.append((config.pictures.flips, config.pictures.dequantise))
+        raise InputError("Far enough.")
+
+    for options in ((), ("--no-flips",), ("--dequantise", 0.5), ("--flips", "--dequantise", 0)):
+        for preset_ in ("mnist", "cifar10"):
+            call("fit", data, "--out", tmp_path / "r", "--preset", preset_, *options)
+    left, off = [(False, 1.0), (True, 1.0)], [(False, 1.0)] * 2
+    half, both = [(False, 0.5), (True, 0.5)], [(True, 0.0)] * 2
+    assert seen == [*left, *off, *half, *both]
+    for values in ({"flips": False}, {"dequantise": 0.5}):
+        with pytest.raises(InputError, match="is for pictures, and 'mlp' is a potential of tables"):
+            fx.fit("moons", **values)
+
+
 def test_a_run_in_pieces_is_the_run_in_one(run, tmp_path):
     whole, pieces = run[0], tmp_path / "pieces"
     fit(pieces, minutes=1e-9)

@@ -61,6 +61,8 @@ def fit(
     domain: tuple[float, float] | None = None,
     coordinates: str | None = None,
     preset: str | None = None,
+    flips: bool | None = None,
+    dequantise: float | None = None,
     config: Config | None = None,
     minutes: float | None = None,
     out: str | Path | None = None,
@@ -84,6 +86,8 @@ def fit(
     - `coordinates`: `"data"` for a potential that sees the data in their own units, which its
       parameters then have, instead of standardised.
     - `preset`: settings for pictures by their name in `fenchel.presets`, such as `"mnist"`.
+    - `flips`, `dequantise`: of pictures, whether every second one is shown in a mirror, and how
+      wide a cell (0 to 1) each grey level is spread over.
     - `config`: every other choice; what is given beside it takes precedence.
     - `minutes`: stop after so many, as if all steps were done; `resume` goes on from there.
     - `out`: a folder for the run: configuration, metrics, checkpoints and the model.
@@ -105,11 +109,14 @@ def fit(
         dynamics__kind=_kind(dynamics),
         potential__domain=domain,
         potential__coordinates=coordinates,
+        pictures__flips=flips,
+        pictures__dequantise=dequantise,
     )
     _check(config, method, start, dynamics)
     if is_of_pictures(config):
         samples: Samples | Pictures = load_pictures(x)
     else:
+        _refuse_for_tables(config, flips=flips, dequantise=dequantise)
         samples = load_samples(x, seed=config.seed)
     return _train(samples, _settled(config, samples, own), own, sitting)
 
@@ -155,6 +162,16 @@ def _check(config: Config, method: object, start: object, dynamics: object) -> N
         )
     if config.method == "nf" and dynamics not in (None, "none"):
         raise InputError("The method 'nf' is the embedding without dynamics: leave them out.")
+
+
+def _refuse_for_tables(config: Config, **given: object) -> None:
+    """Refuse what changes pictures where there are none."""
+    for name, value in given.items():
+        if value is not None:
+            raise InputError(
+                f"{name} = {value} is for pictures, and {config.potential.kind!r} is a potential "
+                "of tables: leave it out, or give a preset of pictures, such as mnist."
+            )
 
 
 def _settled(config: Config, samples: Samples | Pictures, own: dict[str, Any]) -> Config:

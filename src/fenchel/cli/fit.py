@@ -47,6 +47,14 @@ def fit(
             "-paper at the end) or cifar10-residual."
         ),
     ] = None,
+    flips: Annotated[
+        bool | None,
+        typer.Option("--flips/--no-flips", help="Whether pictures are shown in a mirror too."),
+    ] = None,
+    dequantise: Annotated[
+        float | None,
+        typer.Option(help="How wide a cell each grey level of pictures is spread over: 0 to 1."),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Iterations, 3000 by default.")] = None,
     minutes: Annotated[
         float | None, typer.Option(help="Stop after so many; --resume goes on from there.")
@@ -76,6 +84,8 @@ def fit(
             steps=steps,
             seed=seed,
             preset=preset,
+            flips=flips,
+            dequantise=dequantise,
             config=None if config is None else Config.from_file(config),
             minutes=minutes,
             out=out_folder,
