@@ -183,6 +183,14 @@ def test_resume_finishes_what_is_there(monkeypatch, tmp_path, run, folder):
     assert (copy / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
 
 
+def test_a_runs_own_record_configures_another(monkeypatch, tmp_path, run, folder):
+    record = run / "config.json"
+    again = tmp_path / "again"
+    assert call(monkeypatch, "fit", folder / "data.csv", "--out", again, "--config", record) == 0
+    assert (again / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+    assert (again / "config.json").read_bytes() == record.read_bytes()
+
+
 def test_datasets_and_version(monkeypatch, capsys):
     assert call(monkeypatch, "datasets", "--json") == 0
     assert len(json.loads(capsys.readouterr().out)) == 16

@@ -51,6 +51,17 @@ def test_json_round_trip(tmp_path):
     assert Config.from_dict(FULL.to_dict()).to_dict() == FULL.to_dict()
 
 
+def test_a_runs_record_has_its_choices(tmp_path):
+    path = tmp_path / "config.json"
+    record = {"format": "fenchel-run", "version": "0.1.0", "data": {}, "config": FULL.to_dict()}
+    path.write_text(json.dumps(record))
+    assert Config.from_file(path) == FULL
+    for damaged in ({**record, "config": 3}, {"format": "fenchel-run"}):
+        path.write_text(json.dumps(damaged))
+        with pytest.raises(InputError, match="must hold named values"):
+            Config.from_file(path)
+
+
 def test_the_dictionary_is_plain_data():
     assert json.loads(json.dumps(FULL.to_dict())) == FULL.to_dict()
     assert FULL.to_dict()["dynamics"]["precision"] == [1.0, 2.5]

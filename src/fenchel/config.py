@@ -13,6 +13,8 @@ from fenchel.errors import InputError
 
 T = TypeVar("T")
 
+RECORD = "fenchel-run"  # the format of a run's record, one part of which is its choices
+
 
 @dataclass(frozen=True)
 class PotentialConfig:
@@ -215,7 +217,7 @@ class Config:
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Config":
-        """From a TOML or JSON file; what it leaves out keeps its default."""
+        """From a TOML or JSON file, or a run's config.json; what is left out keeps its default."""
         return cls.from_dict(_read(Path(path)))
 
     def with_values(self, **values: Any) -> "Config":
@@ -241,11 +243,13 @@ def _read(path: Path) -> dict[str, Any]:
     if path.suffix not in readers:
         raise InputError(f"{path} is no configuration file: its name must end in .toml or .json.")
     try:
-        values = readers[path.suffix](path.read_text(encoding="utf-8"))
+        values: Any = readers[path.suffix](path.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}.") from None
     except ValueError as error:
         raise InputError(f"{path} is not valid {path.suffix[1:].upper()}: {error}.") from None
+    if isinstance(values, dict) and values.get("format") == RECORD:
+        values = values.get("config")
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold named values, such as `seed` or a [training] section.")
     return values

@@ -7,14 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from fenchel.arrays import to_table
-from fenchel.config import Config
+from fenchel.config import RECORD, Config
 from fenchel.data import Pictures, Samples
 from fenchel.errors import InputError
 from fenchel.files import make_folder, refuse_unwritable, replace_text, require_space
 from fenchel.train import TrainState, checkpoint
 from fenchel.version import __version__
-
-FORMAT = "fenchel-run"
 
 
 @dataclass(frozen=True)
@@ -102,7 +100,7 @@ class RunFolder:
         try:
             record = json.loads(self.config_file.read_text(encoding="utf-8"))
             parts = (record["config"], record["data"])
-            if record["format"] != FORMAT or not all(isinstance(part, dict) for part in parts):
+            if record["format"] != RECORD or not all(isinstance(part, dict) for part in parts):
                 raise KeyError("format")
         except (ValueError, KeyError, TypeError):
             raise InputError(
@@ -136,7 +134,7 @@ class RunFolder:
 
     def _write_record(self, config: Config, samples: Samples | Pictures) -> None:
         record = {
-            "format": FORMAT,
+            "format": RECORD,
             "version": __version__,
             "python": sys.version.split()[0],
             "data": samples.fingerprint(),

@@ -5,10 +5,11 @@ import json
 import numpy as np
 import pytest
 
+from fenchel.config import RECORD
 from fenchel.errors import InputError
 from fenchel.report import writing
 from fenchel.report.lines import Evaluation, Line
-from fenchel.runs import FORMAT, RunFolder
+from fenchel.runs import RunFolder
 
 pytestmark = pytest.mark.usefixtures("few_draws", "few_dots")
 
@@ -22,7 +23,7 @@ def run(tmp_path, untrained, monkeypatch):
     fit, samples = untrained(x, ("a", "b", "c"), potential__kind="ising", method="pcd")
     folder = RunFolder(tmp_path / "run")
     fit.save(folder.path)
-    record = {"format": FORMAT, "data": samples.fingerprint(), "config": fit.config.to_dict()}
+    record = {"format": RECORD, "data": samples.fingerprint(), "config": fit.config.to_dict()}
     folder.config_file.write_text(json.dumps(record))
     folder.metrics_file.write_text(json.dumps({"iteration": 7, "loss": 1.0, "events": []}))
     np.savetxt(tmp_path / "table.csv", x, delimiter=",", header="a,b,c", comments="")
