@@ -1,16 +1,20 @@
 """Models of pictures from end to end: fitted in pieces, saved, drawn from, completed, scored."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from PIL import Image
 
 import fenchel as fx
+from fenchel import completion
 from fenchel.config import Config
+from fenchel.dynamics import Chain
 from fenchel.errors import InputError
 from fenchel.presets import PRESETS, preset
 from fenchel.report.pictures.outsiders import auroc
+from fenchel.samplers import Embedding
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
@@ -131,6 +135,30 @@ def test_a_completion_leaves_what_was_given_to_the_byte(run, mask, rows):
     np.testing.assert_array_equal(by_array, frames)
 
 
+def test_completions_are_made_a_few_at_a_time(run, monkeypatch):
+    """The same ones, up to how products of other sizes are rounded."""
+    _, fitted = run
+    whole = fitted.complete(pictures(8), rounds=2)
+    sizes, once = [], completion._round
+
+    def noted(f, sampler, x, *others):
+        sizes.append(len(x))
+        return once(f, sampler, x, *others)
+
+    monkeypatch.setattr("fenchel.completion._round", noted)
+    monkeypatch.setattr("fenchel.result.FEW", 3)
+    parts = fitted.complete(pictures(8), rounds=2)
+    assert sizes == [3, 3, 3, 3, 2, 2]
+    assert np.abs(parts.astype(int) - whole).max() <= 1
+
+
+def test_a_model_without_dynamics_completes_nothing(run):
+    _, fitted = run
+    still = replace(fitted, sampler=Embedding(fitted.sampler.start, Chain()))
+    with pytest.raises(InputError, match="no dynamics, without which what is hidden"):
+        still.complete(pictures(2))
+
+
 def test_completion_goes_uphill_where_the_score_is_clear():
     """Of f = -|x - 0.5|² per pixel, by damped steps: what is hidden ends near 0.5."""
     import jax
@@ -140,16 +168,14 @@ def test_completion_goes_uphill_where_the_score_is_clear():
     from fenchel.dynamics import CentredNormal, Damped
     from fenchel.dynamics.stack import Repeat
     from fenchel.parameters import fixed
-    from fenchel.samplers import Embedding
     from fenchel.starts import Empirical
 
     dynamics = Repeat(Damped(fixed(0.1), fixed(0.5)), 20)
     sampler = Embedding(Empirical(CentredNormal(6, 1e8)), dynamics)
     free = jnp.array([True, True, True, False, False, False])
     given = jnp.full((5, 6), -0.9)
-    frames = completions(
-        lambda x: -jnp.sum((x - 0.5) ** 2), sampler, given, free, 2, (-1.0, 1.0), jax.random.key(0)
-    )
+    f, key = lambda x: -jnp.sum((x - 0.5) ** 2), jax.random.key(0)
+    (frames,) = completions(f, sampler, given, free, 2, (-1.0, 1.0), 5, key)
     np.testing.assert_allclose(frames[-1][:, :3], 0.5, atol=0.01)
     np.testing.assert_array_equal(frames[:, :, 3:], jnp.full((3, 5, 3), -0.9))
     assert np.abs(frames[0][:, :3] - 0.5).max() > 0.3
@@ -180,6 +206,22 @@ def test_the_command_complete(run, data, tmp_path, call):
     with np.load(out / "completed.npz") as found:
         np.testing.assert_array_equal(found["given"], pictures(6, 1)[:3])
         np.testing.assert_array_equal(found["x"][:, :4], found["given"][:, :4])
+
+
+def test_figures_of_completions_show_the_first_ones(run, data, tmp_path, monkeypatch, call):
+    folder, _ = run
+    shapes = []
+    for shown in (6, 2):
+        monkeypatch.setattr("fenchel.report.pictures.completing.SHOWN", shown)
+        out = tmp_path / str(shown)
+        code, _, said = call("complete", folder, data, "-n", 6, "--rounds", 1, "--out", out)
+        assert code == 0, said
+        with np.load(out / "completed.npz") as found:
+            assert len(found["x"]) == len(found["given"]) == 6
+        figures = (np.asarray(Image.open(out / f"{name}.png")) for name in ("steps", "completed"))
+        shapes.append([figure.shape for figure in figures])
+    # A row a picture with its two steps and what was hidden, and a grid; each pixel is two wide.
+    assert shapes == [[(116, 56), (36, 56)], [(36, 56), (16, 36)]]
 
 
 def test_the_command_score(run, data, tmp_path, call):

@@ -272,10 +272,14 @@ class Fit:
         z = jnp.asarray(self.standardiser.forward(levels), jnp.result_type(float))
         free = jnp.asarray(hidden.ravel())
         key = key_of(seed)
-        frames = completions(self.f, self.sampler, z, free, rounds, (-1.0, 1.0), key)
-        found = [self.as_pictures(self.standardiser.inverse(np.asarray(x))) for x in frames]
+        box = (-1.0, 1.0)
+        # As bytes, of which there is room for many, before the next few are completed.
+        parts = [
+            [self.as_pictures(self.standardiser.inverse(np.asarray(x))) for x in frames]
+            for frames in completions(self.f, self.sampler, z, free, rounds, box, FEW, key)
+        ]
         # What was given comes back as it was, to the byte.
-        return np.where(hidden, np.stack(found), given.x)
+        return np.where(hidden, np.concatenate(parts, axis=1), given.x)
 
     def _as_levels(self, x: ArrayLike) -> ArrayLike:
         """Pictures as rows of levels, each in the middle of the cell that it was spread over."""

@@ -11,6 +11,7 @@ from fenchel.report.pictures.grid import grid, save_animation, save_picture, str
 from fenchel.saving import load
 
 HALVES = ("lower", "upper", "left", "right")
+SHOWN = 100  # pictures at most in the figures; all are in the file of completions
 
 
 def complete_pictures(
@@ -43,10 +44,11 @@ def _written(given: np.ndarray, frames: np.ndarray, out: Path) -> dict[str, Path
     out.mkdir(parents=True, exist_ok=True)
     names = {"steps": "steps.png", "animation": "steps.gif", "completed": "completed.npz"}
     files = {what: out / name for what, name in names.items()}
+    shown = frames[:, :SHOWN]
     # Beside the steps, at the end of each row, what was hidden.
-    save_picture(strip(np.concatenate([frames, given[None]])), files["steps"])
-    save_animation(frames, files["animation"], zoom=2)
+    save_picture(strip(np.concatenate([shown, given[None, :SHOWN]])), files["steps"])
+    save_animation(shown, files["animation"], zoom=2)
     np.savez_compressed(files["completed"], x=frames[-1], given=given)
     files["grid"] = out / "completed.png"
-    save_picture(grid(frames[-1]), files["grid"])
+    save_picture(grid(shown[-1]), files["grid"])
     return files
