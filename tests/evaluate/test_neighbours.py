@@ -29,7 +29,8 @@ def test_several_neighbours_are_in_order():
     queries, references = rng.normal(size=(5, 4)) + 50.0, rng.normal(size=(53, 4)) + 50.0
     distances = np.linalg.norm(queries[:, None] - references[None], axis=2)
     found = few_nearest(queries, references, 7)
-    np.testing.assert_array_equal(found, distances.argsort(axis=1)[:, :7])
+    np.testing.assert_array_equal(found.indices, distances.argsort(axis=1)[:, :7])
+    np.testing.assert_allclose(found.distances, np.sort(distances, axis=1)[:, :7], rtol=1e-4)
     for k in (0, 54):
         with pytest.raises(InputError, match=f"{k} neighbours among 53"):
             few_nearest(queries, references, k)

@@ -28,7 +28,7 @@ from fenchel.report.pictures.energies import Drawn, energies_of
 from fenchel.report.pictures.evaluation import evaluate_pictures
 from fenchel.report.pictures.features import Features, add_coverage, add_distances
 from fenchel.report.pictures.movement import movement
-from fenchel.report.pictures.neighbours import add_memorisation
+from fenchel.report.pictures.neighbours import Space, View, add_memorisation
 from fenchel.report.pictures.networks import load_networks
 from fenchel.report.pictures.opened import open_picture_run
 from fenchel.result import Fit
@@ -236,9 +236,50 @@ def test_pictures_known_by_heart_are_noticed():
     shares = {}
     for name, drawn in samples.items():
         found = Findings(silent)
-        add_memorisation(found, "pixels", drawn, train, held_out)
+        add_memorisation(found, Space("pixels", train, [View(np.asarray, drawn, held_out)]))
         shares[name] = found.lines[0].verdict, found.values["near_pixels"]
     assert shares == {"fresh": ("good", pytest.approx(0.01, abs=0.03)), "copied": ("bad", 1.0)}
+
+
+@pytest.fixture
+def mirrored(run):
+    """The same run, as if it had been shown every second picture in a mirror."""
+    config = run.fit.config.with_values(pictures__flips=True)
+    return run._replace(fit=replace(run.fit, config=config))
+
+
+def test_pictures_known_by_heart_in_a_mirror_are_noticed(
+    run, mirrored, networks, monkeypatch, folder
+):
+    copies = Drawn(run.train.x[:, :, ::-1], np.zeros(64))
+    monkeypatch.setattr("fenchel.report.pictures.evaluation.drawn_pictures", lambda *_: copies)
+    shares, firsts = {}, {}
+    for name, which in (("never shown", run), ("shown", mirrored)):
+        eyes = load_networks(networks)._replace(slim=None)
+        values = evaluate_pictures(which, eyes, [16]).values
+        shares[name] = [values[f"near_{space}"] for space in ("pixels", "features")]
+        # Cells of 8 and a gap of 2, zoomed twice: the sample, paper, its neighbours by pixels.
+        figure = np.asarray(Image.open(values["figures"]["neighbours"]))
+        firsts[name] = np.array_equal(figure[:16, :16], figure[:16, 40:56])
+    assert max(shares["never shown"]) < 0.5
+    assert shares["shown"] == [1.0, 1.0]
+    assert firsts == {"never shown": False, "shown": True}
+
+
+def test_distances_are_of_the_nearer_of_a_picture_and_its_mirror_image(mirrored, monkeypatch):
+    drawn = pictures(20, 5)
+    train = mirrored.train.x.reshape(64, -1).astype(float)
+    turned = mirrored.train.x[:, :, ::-1].reshape(64, -1).astype(float)
+    shown = np.concatenate([train, turned])
+    medians = [
+        np.median([np.linalg.norm(shown - x.ravel(), axis=1).min() for x in asked])
+        for asked in (drawn, mirrored.held_out.x)
+    ]
+    copies = Drawn(drawn, np.zeros(20))
+    monkeypatch.setattr("fenchel.report.pictures.evaluation.drawn_pictures", lambda *_: copies)
+    values = evaluate_pictures(mirrored, counts=[20]).values
+    found = [values["nearest_pixels"], values["nearest_pixels_held_out"]]
+    np.testing.assert_allclose(found, medians, rtol=1e-5)
 
 
 def test_the_movement_is_that_of_the_trace(run):

@@ -13,10 +13,10 @@ ROWS_PER_BLOCK = 4096  # of either set; their distances take 64 MiB
 
 
 class Nearest(NamedTuple):
-    """For each query the reference that is nearest to it, and how far away."""
+    """For each query the reference, or the few, nearest to it, and how far away."""
 
-    indices: Int[np.ndarray, " n"]
-    distances: Float[np.ndarray, " n"]
+    indices: Int[np.ndarray, "n ..."]
+    distances: Float[np.ndarray, "n ..."]
 
 
 def nearest(queries: np.ndarray, references: np.ndarray) -> Nearest:
@@ -41,8 +41,8 @@ def nearest(queries: np.ndarray, references: np.ndarray) -> Nearest:
     return Nearest(indices, _distances(points, others, indices))
 
 
-def few_nearest(queries: np.ndarray, references: np.ndarray, k: int) -> Int[np.ndarray, "n k"]:
-    """Which k of `references` are nearest to each of a few `queries`, the nearest first.
+def few_nearest(queries: np.ndarray, references: np.ndarray, k: int) -> Nearest:
+    """The k of `references` nearest to each of a few `queries`, the nearest first: (n, k).
 
     Of all queries, the distances to all references are held at once.
     """
@@ -52,7 +52,9 @@ def few_nearest(queries: np.ndarray, references: np.ndarray, k: int) -> Int[np.n
     middle = others.mean(axis=0, dtype=np.float64).astype(np.float32)
     centred = jnp.asarray(points - middle)
     parts = [np.asarray(_squares(centred, jnp.asarray(block - middle))) for block in _split(others)]
-    return np.argsort(np.concatenate(parts, axis=1), axis=1)[:, :k]
+    indices = np.argsort(np.concatenate(parts, axis=1), axis=1)[:, :k]
+    distances = [_distances(points, others, column) for column in indices.T]
+    return Nearest(indices, np.stack(distances, axis=1))
 
 
 def _checked(queries: np.ndarray, references: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

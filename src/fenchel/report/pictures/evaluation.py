@@ -24,10 +24,11 @@ from fenchel.report.pictures.features import (
     add_distances,
     add_score,
     features_of,
+    look_of,
 )
 from fenchel.report.pictures.grid import grid, save_picture
 from fenchel.report.pictures.movement import movement
-from fenchel.report.pictures.neighbours import add_memorisation, save_neighbours
+from fenchel.report.pictures.neighbours import Space, add_memorisation, save_neighbours, space_of
 from fenchel.report.pictures.networks import FID_FILE, SLIM_FILE, Networks, load_networks
 from fenchel.report.pictures.opened import FEWEST, PictureRun, open_picture_run
 from fenchel.result import Fit
@@ -72,7 +73,10 @@ def evaluate_pictures(
     figures = _figures(found, run)
     save_picture(grid(drawn.pictures[:SHOWN]), figures["samples"])
     seen = _features(found, run, networks, drawn.pictures, counts)
-    _neighbours(found, run, drawn.pictures, seen, figures["neighbours"])
+    spaces = _spaces(run, networks, drawn.pictures, seen, say)
+    for space in spaces:
+        add_memorisation(found, space)
+    save_neighbours(drawn.pictures, run.train.x, spaces, figures["neighbours"])
     say("energies")
     energies = energies_of(run, drawn, seed)
     add_overlaps(found, energies)
@@ -166,17 +170,16 @@ def _features(
     return seen
 
 
-def _neighbours(
-    found: Findings, run: PictureRun, drawn: np.ndarray, seen: Features | None, path: Path
-) -> None:
+def _spaces(
+    run: PictureRun, networks: Networks | None, drawn: np.ndarray, seen: Features | None, say: Say
+) -> list[Space]:
+    """Where neighbours are looked for."""
     held_out = None if run.held_out is None else run.held_out.x
-    spaces = {"pixels": Features(run.train.x, drawn, held_out)}
-    if seen is not None:
-        spaces["features"] = seen
-    for name, space in spaces.items():
-        add_memorisation(found, name, space.drawn, space.train, space.held_out)
-    pairs = [(space.drawn, space.train) for space in spaces.values()]
-    save_neighbours(drawn, run.train.x, pairs, path)
+    by_pixels = Features(run.train.x, drawn, held_out)
+    spaces = [space_of("pixels", run, drawn, by_pixels, np.asarray)]
+    if networks is not None and seen is not None:
+        spaces.append(space_of("features", run, drawn, seen, look_of(networks.inception, say)))
+    return spaces
 
 
 def _not_computed(found: Findings, name: str, weights: str) -> None:

@@ -1,6 +1,7 @@
 """Samples against real pictures as the Inception networks see them: FID, IS-slim, coverage."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -49,6 +50,11 @@ def features_of(network: Inception, run: PictureRun, drawn: np.ndarray, say: Say
         for name, x in sets.items()
     ]
     return Features(*found)  # type: ignore[arg-type]
+
+
+def look_of(network: Inception, say: Say) -> Callable[[np.ndarray], np.ndarray]:
+    """What makes features of the mirror images of a few of those pictures."""
+    return partial(features, network, batch=BATCH, progress=_spoken(say, "mirror images"))
 
 
 def add_distances(found: Findings, seen: Features, counts: Sequence[int]) -> None:
