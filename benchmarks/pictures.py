@@ -53,9 +53,10 @@ SHOWN = 100
 INTRODUCTION = """\
 FID of that many samples against all training pictures, by the 2015 network; that of the start alone
 is of the same model without its dynamics, `real` that of all held-out pictures (of CIFAR-10's
-3.15). IS-slim is by another network than published scores, and is given as a ratio to that of real
-pictures (the paper's ratio on CIFAR-10 is 0.672). `moved` is how far the dynamics move a pixel, in
-grey levels. In the figure, hollow dots are those of the start alone."""
+3.15), with a dash where it was not measured. IS-slim is by another network than published scores,
+and is given as a ratio to that of real pictures (the paper's ratio on CIFAR-10 is 0.672). `moved`
+is how far the dynamics move a pixel, in grey levels. Hollow dots in the figure are those of the
+start alone."""
 MOVED = 256  # draws by which the dynamics' way is measured
 SEED = 5_000_011  # of the samples that are scored, far from the run's
 

@@ -189,6 +189,13 @@ class TrainingConfig:
         """
         return min(1.0, 2 / dim) if self.anchor is None else self.anchor
 
+    def temperature(self, exact: bool) -> float:
+        """c, by which the sampler's entropy is weighed: what is fitted is then exp f/c.
+
+        With importance weights, which `exact` samplers have, it is exp f whatever they learn.
+        """
+        return 1.0 if self.bound == "weighted" and exact else self.entropy
+
     def floor(self, own: float) -> float:
         """The noise floor: as it is set, or else the method's own."""
         return own if self.noise is None else self.noise

@@ -46,6 +46,17 @@ class Drawing(NamedTuple):
         """Corrected draws where the sampler has a density, else raw ones."""
         return (self.corrected if self.sampler.exact else self.raw)(n, key)
 
+    def finite(self, n: int, key: Key) -> np.ndarray:
+        """n of the best draws, where chains may begin: others take the place of what ran off."""
+        drawn = self.best(n, key)
+        kept = drawn[np.isfinite(drawn).all(axis=1)]
+        if not len(kept):
+            raise InputError(
+                "The sampler draws no point that is finite: fit anew, with smaller learning rates "
+                "or a smaller dynamics.step_size."
+            )
+        return kept[np.arange(n) % len(kept)]
+
     def weighted(self, count: int, key: Key) -> Nodes:
         """At least `count` draws, with their weights for Z without f."""
         keys = jax.random.split(key, -(-count // self.chunk))
@@ -110,8 +121,8 @@ def resampled(drawing: Drawing, n: int, key: Key) -> Array:
     """
     draw_key, offset_key, order_key = jax.random.split(key, 3)
     particles = _draw(drawing, POOL * n, draw_key)
-    # In units of the cap every weight is at most 1 and they sum to n: ticks one apart meet each
-    # point at most once.
+    # In units of the cap every weight is at most 1 and they sum to n or more: ticks at least one
+    # apart meet each point at most once.
     weights = _capped(_or_none(particles.log_weight), n)
     cumulative = jnp.cumsum(weights)
     ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) * (cumulative[-1] / n)
@@ -121,8 +132,10 @@ def resampled(drawing: Drawing, n: int, key: Key) -> Array:
 
 
 def _capped(log_w: Array, n: int) -> Array:
-    """min(w / c, 1) with the cap c for which these sum to n; by logarithms, since the n-th largest
-    weight may be smaller than any number beside the largest."""
+    """min(w / c, 1) with the cap c for which these sum to n, or as c the largest weight if less.
+
+    By logarithms, since the n-th largest weight may be nothing beside the largest.
+    """
 
     def capped(log_cap: Array) -> Array:
         return jnp.exp(jnp.minimum(log_w - log_cap, 0))

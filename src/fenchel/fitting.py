@@ -244,13 +244,15 @@ def _learn(
     gallery: Gallery | None,
 ) -> TrainState:
     training, folder, watcher = config.training, sitting.folder, sitting.watcher
+    exact = parts.sampler.exact
+    weighted = exact and training.temperature(exact) == 1
     blocks = run(parts.learner, state, batches, training.steps, training.block)
     with watcher, closing(blocks):
         watcher.begin(training.steps, int(state.iteration))
         began = first = time.perf_counter()
         for block in blocks:
             state, now = block.state, time.perf_counter()
-            row = metrics_row(block, parts.sampler.exact, now - began)
+            row = metrics_row(block, weighted, now - began)
             watcher.block(row)
             began = now
             if folder is None:

@@ -121,7 +121,7 @@ def _annealed(
     stations = annealing.prepare(drawing.f, reference, prepare_key)
     log_w, _ = annealing.forward(drawing.f, reference, stations, forward_key)
     if points is None:
-        begin = jnp.asarray(drawing.best(annealing.chains, points_key), log_w.dtype)
+        begin = jnp.asarray(drawing.finite(annealing.chains, points_key), log_w.dtype)
         whence = "the sampler's draws"
     else:
         given = jnp.asarray(points, log_w.dtype)
@@ -151,7 +151,7 @@ def _reference(drawing: Drawing, key: Key) -> AbstractReference:
     sampler = drawing.sampler
     if isinstance(sampler, Embedding) and isinstance(sampler.start, AbstractDensityStart):
         return StartReference(sampler.start)
-    points = drawing.best(REFERENCE_POINTS, key)
+    points = drawing.finite(REFERENCE_POINTS, key)
     return GaussianReference.around(jnp.asarray(points, jnp.result_type(float)))
 
 

@@ -91,10 +91,8 @@ class Fit:
 
     @property
     def temperature(self) -> float:
-        """c, by which the objective weighed the sampler's entropy: what it learnt to draw from is
-        exp f/c. Of most models it is 1, of pictures far less."""
-        training = self.config.training
-        return 1.0 if training.bound == "weighted" and self.sampler.exact else training.entropy
+        """c, where what was fitted is exp f/c: of most models 1, of pictures far less."""
+        return self.config.training.temperature(self.sampler.exact)
 
     @property
     def is_corrected(self) -> bool:
@@ -208,7 +206,7 @@ class Fit:
                 "within a domain: its own chains are the reference."
             )
         begin_key, run_key = jax.random.split(jax.random.fold_in(key_of(seed), REFERENCE_PURPOSE))
-        begin = jnp.asarray(self._drawing.best(chains, begin_key), jnp.result_type(float))
+        begin = jnp.asarray(self._drawing.finite(chains, begin_key), jnp.result_type(float))
         found = nuts(self.f, begin, self.columns, run_key, draws, warm_up)
         return replace(found, x=self.standardiser.inverse(found.x))
 
@@ -226,8 +224,8 @@ class Fit:
 
         `corrected` draws are resampled by their importance weights from a pool eight times as
         large, which removes most of the sampler's own error; `corrected=False` gives the raw
-        sampler. By default they are corrected wherever the sampler has an exact density, and
-        learnt to draw from exp f itself: see `temperature`.
+        sampler. By default they are corrected wherever the sampler has an exact density and exp f
+        itself was fitted: see `temperature`.
         """
         if n < 1:
             raise InputError(f"{n} samples were asked for: ask for at least one.")

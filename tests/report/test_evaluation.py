@@ -3,6 +3,8 @@
 import json
 from dataclasses import replace
 
+import equinox as eqx
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -10,7 +12,7 @@ from flowjax.distributions import Normal
 
 from fenchel.config import Config
 from fenchel.data import Samples, Standardiser
-from fenchel.dynamics import CentredNormal, Chain
+from fenchel.dynamics import AbstractDynamics, CentredNormal, Chain
 from fenchel.errors import InputError
 from fenchel.evidence import Annealing, Tempering
 from fenchel.potentials import DiagonalGaussian, SelfNormalised
@@ -186,9 +188,41 @@ def test_draws_that_ran_off_are_a_fault_and_no_end(monkeypatch):
     monkeypatch.setattr(Fit, "sample", broken)
     found = evaluate(model(), drawn(2_000, 0), CALM)
     assert verdicts(found)["samples that are lost"] == "bad"
-    assert found.values["lost_draws"] == pytest.approx(0.2)
+    assert found.values["lost_samples"] == found.values["lost_raw_samples"] == pytest.approx(0.2)
     assert found.values["mmd_samples_aggregated_p"] > 0.001  # the rest is judged all the same
     json.dumps(found.values, allow_nan=False)
+
+
+class Astray(AbstractDynamics):
+    """After which such a share of the particles is not a number."""
+
+    share: float = eqx.field(static=True)
+
+    @property
+    def exact(self):
+        return True
+
+    def __call__(self, f, particle, key):
+        lost = jax.random.uniform(key) < self.share
+        return particle.moved(f, jnp.where(lost, jnp.nan, particle.x), jnp.zeros(()))
+
+
+def test_chains_begin_where_numbers_are():
+    """An inexact sampler of which a fifth runs off, and one of which all does."""
+    rows = drawn(500, 0)
+    for share, is_known in ((0.2, True), (1.0, False)):
+        start = Empirical(CentredNormal(0))
+        fit = replace(model(start=start), sampler=Embedding(start, Astray(share)))
+        found = verdicts(evaluate(fit, rows, CALM))
+        assert found["samples that are lost"] == "bad"
+        assert (found["log Z by annealing"] != "bad") == is_known
+
+
+def test_few_rows_are_judged_too():
+    far = Samples(MEAN + SCALE * (50 + drawn(60, 0).x), "table", None, COLUMNS)
+    found = verdicts(evaluate(model(), far, CALM))
+    assert found["MMD, samples against data"] == "bad"
+    evaluate(model(), drawn(9, 0), CALM)  # too few for some lines, and no error
 
 
 def test_likelihood_lies_between_what_log_z_allows():

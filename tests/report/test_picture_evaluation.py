@@ -211,7 +211,8 @@ def test_samples_are_held_against_as_many_held_out_pictures():
     """Of 40 the distance is larger by chance alone: 4,000 samples half as wide do not make up."""
     found, drawn = Findings(silent), np.concatenate([rows(40, 1, 4.0), rows(3_960, 3)])
     add_distances(found, Features(rows(900, 0), drawn, rows(40, 2)), [4_000])
-    assert found.values["fid_4000"] < 10
+    assert found.values["fid_4000"] < 10 < found.values["fid_4000_as_many"]
+    assert "as many samples" in found.lines[0].value
     assert found.lines[0].verdict == "bad"
 
 

@@ -147,6 +147,12 @@ class TestReplay:
             assert stats.kstest(np.ravel(points), stats.uniform(-1, 2).cdf).pvalue > 1e-4
         assert not np.array_equal(buffer.points, fresh)
 
+    def test_in_a_box_without_an_end_it_is_normal(self):
+        buffer = self.replay(capacity=9, box=(0.0, np.inf)).init(
+            jnp.zeros((4, 2)), jax.random.key(0)
+        )
+        assert np.all(np.isfinite(buffer.points))
+
     def test_the_oldest_points_go_first(self):
         replay = self.replay(capacity=5)
         buffer = Buffer(jnp.full((5, 2), -1.0), jnp.zeros((), jnp.int32))

@@ -19,9 +19,16 @@ RUNS = "runs"
 def count_cores_as_devices() -> None:
     """Where JAX has not been used yet; afterwards its devices are what they are."""
     try:
-        jax.config.update("jax_num_cpu_devices", os.cpu_count() or 1)
+        jax.config.update("jax_num_cpu_devices", _cores())
     except RuntimeError:
         return
+
+
+def _cores() -> int:
+    """Those that this process may use, where the system tells; else all."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def spread(tree: T, runs: int) -> T:

@@ -98,6 +98,8 @@ def from_both_ends(log_w: ArrayLike, reverse: ArrayLike, how: str) -> LogPartiti
     found = _bracket(log_w, _mean(lower), upper, how)
     if np.isfinite(found.width) and found.width < WIDE:
         return found
+    if not np.isfinite(found.width):
+        return found._replace(caution="some paths ran off to infinity, and a bound with them")
     return found._replace(
         caution=f"the two ends of the path disagree by {found.width:.1f} nats: anneal over more "
         "stations, or the sampler lacks a mode that the model has"

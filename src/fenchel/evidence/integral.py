@@ -35,12 +35,13 @@ def integrated(
     value, coarser = map(float, _sums(f, low, high, NODES[low.size]))
     error, beyond = abs(value - coarser), 0.0
     if ends is not None:
-        beyond = BEYOND * float(_beyond(f, low, high, ends, NODES[low.size] // 2) / jnp.exp(value))
+        outside = float(_beyond(f, low, high, ends, NODES[low.size] // 2))
+        beyond = BEYOND * float(np.exp(outside - value))
     caution = ""
     if not error < COARSE:
-        caution = f"f is too steep for the grid: with half as many nodes log Z is {coarser:.3f}"
+        caution = f"too steep an f for the grid: with half as many nodes log Z is {coarser:.3f}"
     elif not beyond < HEAVY:
-        caution = f"f falls off slowly: about {np.log1p(beyond):.3f} nats may lie beyond the grid"
+        caution = f"about {np.log1p(beyond):.3f} nats may lie beyond the grid: f falls off slowly"
     return known(value, "quadrature")._replace(
         lower=value - error,
         upper=value + error + float(np.log1p(beyond)),
@@ -52,39 +53,39 @@ def integrated(
 @eqx.filter_jit
 def _sums(f: Potential, low: Point, high: Point, count: int) -> tuple[Array, Array]:
     """log of the trapezoidal sums over all nodes, and over every second one."""
-    spacing = (high - low) / (count - 1)
-    values = _on_grid(paramax.unwrap(f), low, spacing, count)
+    values = _on_grid(paramax.unwrap(f), low, high, count)
     every_second = values[(slice(None, None, 2),) * low.size]
-    return _trapezoidal(values, spacing), _trapezoidal(every_second, 2 * spacing)
+    return _trapezoidal(values, low, high), _trapezoidal(every_second, low, high)
 
 
 @eqx.filter_jit
 def _beyond(
     f: Potential, low: Point, high: Point, ends: tuple[ArrayLike, ArrayLike], count: int
 ) -> Array:
-    """The integral over a box twice as wide, within f's space, without the box itself."""
+    """log of the integral over a box twice as wide, within f's space, without the box itself."""
     f, margin = paramax.unwrap(f), (high - low) / 2
     wide_low, wide_high = jnp.maximum(low - margin, ends[0]), jnp.minimum(high + margin, ends[1])
 
     def outside(x: Point) -> Array:
         return jnp.where(jnp.all((low <= x) & (x <= high)), -jnp.inf, f(x))
 
-    spacing = (wide_high - wide_low) / (count - 1)
-    return jnp.exp(_trapezoidal(_on_grid(outside, wide_low, spacing, count), spacing))
+    values = _on_grid(outside, wide_low, wide_high, count)
+    return _trapezoidal(values, wide_low, wide_high)
 
 
-def _on_grid(f: Potential, low: Point, spacing: Array, count: int) -> Array:
-    """f at the nodes of a grid, (count, ..., count)."""
-    shape = (count,) * low.size
+def _on_grid(f: Potential, low: Point, high: Point, count: int) -> Array:
+    """f at the nodes of a grid, (count, ..., count), of which the last are at `high` exactly."""
+    shape, along = (count,) * low.size, jnp.linspace(low, high, count)
 
     def value(index: Array) -> Array:
         place = jnp.stack(jnp.unravel_index(index, shape))
-        return f(low + spacing * place)
+        return f(along[place, jnp.arange(low.size)])
 
     return lax.map(value, jnp.arange(count**low.size), batch_size=ROWS).reshape(shape)
 
 
-def _trapezoidal(values: Array, spacing: Array) -> Array:
+def _trapezoidal(values: Array, low: Point, high: Point) -> Array:
+    spacing = (high - low) / (values.shape[0] - 1)
     for axis in range(values.ndim):
         ends = [slice(None)] * values.ndim
         ends[axis] = jnp.array([0, -1])  # type: ignore[call-overload]

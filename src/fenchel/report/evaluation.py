@@ -11,6 +11,7 @@ import paramax
 
 from fenchel.data import Samples, Toy
 from fenchel.dynamics import step_sizes
+from fenchel.errors import InputError
 from fenchel.estimation import domain_of, states_of
 from fenchel.evaluate import (
     aggregated_mmd_test,
@@ -22,7 +23,7 @@ from fenchel.evaluate import (
     stein_test,
     training_health,
 )
-from fenchel.evidence import Annealing, LogPartition
+from fenchel.evidence import Annealing, Chains, LogPartition
 from fenchel.report.findings import Findings, Say, sentence, silent
 from fenchel.report.lines import Evaluation, Line
 from fenchel.result import Fit
@@ -37,8 +38,9 @@ NARROW, WIDE = 0.1, 1.0  # nats, of the bracket on log Z
 ROUNDING = 0.01  # nats, by which brackets may be apart: sums are in single precision
 OVERLAP_GOOD, OVERLAP_BAD = 0.9, 0.7
 RATE_GOOD, RATE_BAD = 0.9, 0.75  # of precision, recall and coverage, beside those of the data
+NEIGHBOURS = 5  # the nearest of which their balls reach to
 RATE_LEAST = 0.05  # below which no rate of the data's own is a measure
-FEWEST_DRAWS = 100  # finite ones, that say anything about a sampler
+FEWEST = 100  # finite values that say anything, where others are not finite
 SHORT = Annealing(chains=256, stations=60)  # enough from a start that was learnt
 RAW = "raw samples"
 SEED_OFFSET = 2_000_003  # far from the seeds that anybody trains or summarises with
@@ -83,7 +85,11 @@ def _log_partition(found: Findings, fit: Fit, samples: Samples) -> None:
         found.say(f"log Z {names[by]}")
         # The way back begins at data, which know of modes that the sampler may have lost.
         annealed = by == "annealing"
-        z = fit.log_partition(SHORT, samples.x) if annealed else fit.log_partition(by)
+        try:
+            z = fit.log_partition(SHORT, samples.x) if annealed else fit.log_partition(by)
+        except InputError as error:
+            found.add(Line(f"log Z {names[by]}", "not known", "bad", str(error)))
+            continue
         known[by] = z
         numbers = {f"log_partition_{by}_{key}": value for key, value in z._asdict().items()}
         found.add(_partition_line(z, f"log Z {names[by]}"), **numbers)
@@ -149,7 +155,7 @@ def _samples(found: Findings, fit: Fit, samples: Samples) -> None:
         name: _finite(found, fit.sample(len(data), seed, corrected), name)
         for name, corrected in kinds.items()
     }
-    if min(map(len, drawn.values())) < FEWEST_DRAWS:
+    if min(map(len, drawn.values())) < min(FEWEST, len(data)):
         return
     scaled = {name: fit.standardiser.forward(x) for name, x in drawn.items()}
     target = fit.standardiser.forward(data)
@@ -176,7 +182,10 @@ def _finite(found: Findings, drawn: np.ndarray, name: str) -> np.ndarray:
         meaning = (
             "Values that are not finite: the dynamics ran off. The rest is judged without them."
         )
-        found.add(Line(f"{name} that are lost", f"{lost:.1%}", "bad", meaning), lost_draws=lost)
+        found.add(
+            Line(f"{name} that are lost", f"{lost:.1%}", "bad", meaning),
+            **{f"lost_{name.replace(' ', '_')}": lost},
+        )
     return kept
 
 
@@ -235,8 +244,10 @@ def _distances(found: Findings, x: np.ndarray, data: np.ndarray, seed: int) -> N
     )
     # In many dimensions even the truth's are far below 1: hence those of one half of the data.
     half = min(len(data) // 2, len(x))
+    if half <= NEIGHBOURS:
+        return
     other, target = data[:half], data[half : 2 * half]
-    cover, usual = coverage(x[:half], target), coverage(other, target)
+    cover, usual = (coverage(each, target, k=NEIGHBOURS) for each in (x[:half], other))
     rates = ("precision", "recall", "coverage")
     lowest = min(getattr(cover, rate) / max(getattr(usual, rate), RATE_LEAST) for rate in rates)
     verdict = "good" if lowest > RATE_GOOD else "caution" if lowest > RATE_BAD else "bad"
@@ -260,7 +271,7 @@ def _energies(found: Findings, of_samples: np.ndarray, of_data: np.ndarray) -> N
     if not finite.all():
         share = f"{1 - finite.mean():.1%} of the data"
         found.add(Line("f at data", share, "bad", "There f is not finite, and their density is 0."))
-    if finite.sum() < FEWEST_DRAWS:
+    if finite.sum() < min(FEWEST, len(finite)):
         return
     both = energy_overlap(of_samples[np.isfinite(of_samples)], of_data[finite])
     good, fair = both.overlap > OVERLAP_GOOD, both.overlap > OVERLAP_BAD
@@ -287,7 +298,14 @@ def _sampler(found: Findings, fit: Fit) -> None:
     if states_of(fit.f) is not None or domain_of(fit.f) is not None:
         return
     found.say("reference draws by NUTS")
-    chains = fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=apart(fit.config.seed, SEED_OFFSET))
+    seed = apart(fit.config.seed, SEED_OFFSET)
+    try:
+        _chains(found, fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=seed))
+    except InputError as error:
+        found.add(Line("reference chains (NUTS)", "none", "bad", str(error)))
+
+
+def _chains(found: Findings, chains: Chains) -> None:
     bulk, tail, r_hat = chains.bulk_ess.min(), chains.tail_ess.min(), chains.r_hat.max()
     value = (
         f"R-hat {r_hat:.3f}, bulk ESS {bulk:.0f}, tail ESS {tail:.0f}, "

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.typing import DTypeLike
 
 from fenchel.dynamics import CentredNormal
@@ -21,8 +22,8 @@ class Replay(AbstractStart):
     """A point of the buffer, or with probability `restart` fresh noise.
 
     The buffer starts as noise: normal with deviation `noise`, or, where the points are kept in a
-    `box`, uniform in it, since much of the other would begin on its walls. What it holds has no
-    tractable density, so, as for the empirical start, `log_q` counts the momentum only.
+    finite `box`, uniform in it, since much of the other would begin on its walls. What it holds has
+    no tractable density, so, as for the empirical start, `log_q` counts the momentum only.
     """
 
     momentum: CentredNormal
@@ -48,7 +49,7 @@ class Replay(AbstractStart):
         return x, v, log_v
 
     def _fresh(self, key: Key, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        if self.box is None:
+        if self.box is None or not np.isfinite(self.box).all():
             return self.noise * jax.random.normal(key, shape, dtype)
         return jax.random.uniform(key, shape, dtype, *self.box)
 

@@ -249,7 +249,7 @@ class MaxMin(AbstractLearner):
     def lag(self, state: TrainState, at_data: Scalar, particles: Particle) -> Scalar:
         """How far the sampler is behind; `at_data` is the mean of f over the batch.
 
-        Weights tell it only where exp f is what the sampler learns.
+        Weights tell it only where exp f is what is fitted.
         """
         if state.sampler.exact and (self.bound.needs_density or self.dual.entropy == 1):
             return weight_lag(particles)

@@ -9,8 +9,11 @@ from fenchel.train.loop import Block
 from fenchel.train.state import Info
 
 
-def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
-    """A block's health as one row of metrics: means over its iterations, and its events."""
+def metrics_row(block: Block, weighted: bool, seconds: float) -> dict[str, Any]:
+    """A block's health as one row of metrics: means over its iterations, and its events.
+
+    `weighted`: whether draws have weights that mean something, those of what is fitted.
+    """
     info, length = block.info, len(block.info.ess)
     row: dict[str, Any] = {"iteration": block.iteration}
     averaged = ("loss", "acceptance", "lag", "trust", "strain")
@@ -20,8 +23,7 @@ def metrics_row(block: Block, exact: bool, seconds: float) -> dict[str, Any]:
     for name in (*averaged, *norms, *energies, *of_density):
         row[name] = _mean(getattr(info, name))
     row["objective"] = row["log_likelihood"]  # what f ascends, be it a likelihood or not
-    if not exact:
-        # Without a density the weights mean nothing; better no figure than a wrong one.
+    if not weighted:  # better no figure than a wrong one
         row |= dict.fromkeys(of_density)
     sizes = step_sizes(block.state.sampler)
     row["step_size"] = float(np.exp(np.mean(np.log(sizes)))) if sizes.size else None

@@ -74,9 +74,12 @@ def add_distances(found: Findings, seen: Features, counts: Sequence[int]) -> Non
             meaning += f"{floor.n:,} held-out pictures are a perfect sampler's; "
             numbers |= {f"{name}_floor": floor.value, f"{name}_floor_pictures": floor.n}
             # FID falls with the number of pictures: the two are compared by as many of each.
-            excess = (
-                frechet_distance(_moments(seen.drawn[: floor.n]), reference).value - floor.value
-            )
+            fair = own
+            if floor.n != own.n:
+                fair = frechet_distance(_moments(seen.drawn[: floor.n]), reference)
+                value += f" (as many samples {fair.value:.2f})"
+                numbers[f"{name}_as_many"] = fair.value
+            excess = fair.value - floor.value
             verdict = "good" if excess < FID_GOOD else "caution" if excess < FID_BAD else "bad"
         meaning += f"chance alone makes about {own.baseline:.2f} of so many. "
         meaning += _comparable(own.n, seen.train.shape[1])
