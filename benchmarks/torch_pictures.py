@@ -259,7 +259,7 @@ class Twin:
         for parameter, grad in zip(
             self.learnt, torch.autograd.grad(value, self.learnt), strict=True
         ):
-            parameter.grad = grad
+            parameter.grad = grad.contiguous()  # as the parameters are: fused Adam asks for it
         self.optimiser.step()
         with torch.no_grad():
             torch._foreach_lerp_(self.averages, self.learnt, 1 - self.sizes.decay)

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from fenchel.report import style
 
-COLUMNS = 7
+COLUMNS = 8  # at most; rows are of one length as far as can be
 GRID = 120
 DOTS = 1_500
 CELL = 1.5  # inches
@@ -27,8 +27,8 @@ class Learnt(NamedTuple):
 
 def landscape_figure(entries: Sequence[Learnt], *, title: str) -> Figure:
     """For each set, from top to bottom: data, samples, and the learnt density."""
-    columns = min(COLUMNS, len(entries))
-    rows = -(-len(entries) // columns)
+    rows = -(-len(entries) // COLUMNS)
+    columns = -(-len(entries) // rows)
     size = (CELL * columns + 0.3, (3 * CELL + 0.25) * rows + 0.4)
     with style.new_figure(title, size) as figure:
         grid = figure.subplots(3 * rows, columns, squeeze=False)
