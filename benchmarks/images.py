@@ -186,9 +186,9 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
     return cells
 
 
-def _config(batch: int, gradient: str, tiny: bool) -> Config:
+def _config(batch: int, gradient: str, tiny: bool, name: str = "cifar10-paper") -> Config:
     sizes = TINY if tiny else {"pictures__shape": SHAPE}
-    config = preset("cifar10-paper").with_values(**sizes)
+    config = preset(name).with_values(**sizes)
     return config.with_values(training__batch=batch, training__gradient=gradient)
 
 

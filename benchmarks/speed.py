@@ -57,6 +57,7 @@ CONFIG = Config().with_values(
     training__batch=100,
     training__sampler_steps=5,
     training__anchor=0.0,
+    training__scouts=0.0,
     training__gradient="truncated",
 )
 ROUNDS = 15

@@ -154,7 +154,8 @@ class TrainingConfig:
     `bound`: weighted, fenchel or pairs. `gradient`: truncated, detached or bptt. With no
     `sampler_steps` of its own the sampler learns from f's draws, both at once. `first_moment` is
     Adam's decay of the first moment, `dynamics_epsilon` the dynamics' own Adam's. `anchor` is its
-    weight (1 in the plane and less in more dimensions if null), `noise` the noise floor on
+    weight (1 in the plane and less in more dimensions if null), `scouts` how many there are for
+    each particle in f's step, where f stands on a base measure. `noise` is the noise floor on
     standardised data (the method's own if null), `final_rate` what the learning rates fall to, as a
     fraction, at the end of the run, and `averaging` how much of the run the moving averages look
     back on.
@@ -169,6 +170,7 @@ class TrainingConfig:
     entropy: float = 1.0
     momentum: float = 1.0
     gradient_penalty: float = 0.0
+    scouts: float = 0.25
     potential_rate: float = 2e-3
     start_rate: float = 1e-3
     dynamics_rate: float = 5e-3

@@ -1,18 +1,21 @@
 """Draws from a fitted model in standard units: raw, corrected by their weights, and the weights."""
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import equinox as eqx
 import jax
 import jax.numpy as jnp
 import numpy as np
+import paramax
 from jax import lax
 
 from fenchel.dynamics import Particle
 from fenchel.errors import InputError
 from fenchel.estimators import Nodes
-from fenchel.samplers import AbstractSampler
+from fenchel.potentials import base_scale
+from fenchel.samplers import AbstractSampler, Embedding, Scouts
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
+from fenchel.starts import AbstractDensityStart
 
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
@@ -71,6 +74,18 @@ class Drawing(NamedTuple):
             [np.asarray(_log_weights(self, self.chunk, k), np.float64) for k in keys]
         )
 
+    def unseen(self, chunks: int, key: Key) -> np.ndarray | None:
+        """log weights of so many chunks of scouts, for f's integral where the sampler never goes.
+
+        None where nobody can tell: the start has no density, or f no base measure.
+        """
+        start, scale = getattr(self.sampler, "start", None), base_scale(self.f)
+        if scale is None or not isinstance(start, AbstractDensityStart):
+            return None
+        keys = jax.random.split(key, chunks)
+        sent = [_unseen(self, Scouts(scale), self.chunk, own) for own in keys]
+        return np.concatenate([np.asarray(log_w, np.float64) for log_w in sent])
+
     def require_density(self, what: str) -> None:
         """Refuse what cannot be had without the sampler's exact density."""
         if not self.sampler.exact:
@@ -98,6 +113,13 @@ def _draw(drawing: Drawing, n: int, key: Key) -> Particle:
 @eqx.filter_jit
 def _log_weights(drawing: Drawing, n: int, key: Key) -> Array:
     return _or_none(_draw(drawing, n, key).log_weight)
+
+
+@eqx.filter_jit
+def _unseen(drawing: Drawing, scouts: Scouts, n: int, key: Key) -> Array:
+    f, start = paramax.unwrap((drawing.f, cast(Embedding, drawing.sampler).start))
+    dim = drawing.points.shape[1]
+    return _or_none(scouts.beyond(f, cast(AbstractDensityStart, start), n, dim, key))
 
 
 @eqx.filter_jit

@@ -21,6 +21,7 @@ from fenchel.evidence import (
     StartReference,
     Tempering,
     believed,
+    beside_unseen,
     from_both_ends,
     from_weights,
     integrated,
@@ -35,6 +36,7 @@ from fenchel.starts import AbstractDensityStart
 CHUNKS = 16  # of draws, for the weights' mean
 FALL = 5.0  # nats, by which f must fall to where its integral is cut off
 REFERENCE_POINTS = 4_096  # for the Gaussian that annealing begins at where there is no start
+SCOUTS = 4_211  # sets those apart that are sent where the sampler never goes
 PURPOSE = 1_847  # sets the draws for log Z apart from those of `sample` with the same seed
 
 Account = str | Annealing | Tempering
@@ -55,7 +57,7 @@ def log_partition(
     if isinstance(by, Tempering):
         return _tempered(drawing, by, key)
     accounts: dict[str, Callable[[], LogPartition]] = {
-        "weights": lambda: from_weights(drawing.log_weights(CHUNKS, key), "importance weights"),
+        "weights": lambda: _weighed(drawing, key),
         "quadrature": lambda: _summed(drawing.f, dim),
         "learnt": lambda: _learnt(drawing.f),
         "annealing": lambda: _annealed(drawing, Annealing(), points, key),
@@ -85,6 +87,13 @@ def usual(drawing: Drawing, dim: int) -> str:
         'fit.log_partition("annealing"), or fit with ade (from a flow or a deep-latent start, '
         "without a box or a Metropolis step), whose weights bound it, or with nce, which learns it."
     )
+
+
+def _weighed(drawing: Drawing, key: Key) -> LogPartition:
+    """By the sampler's weights, and scouts where it never goes."""
+    found = from_weights(drawing.log_weights(CHUNKS, key), "importance weights")
+    unseen = drawing.unseen(CHUNKS, jax.random.fold_in(key, SCOUTS))
+    return found if unseen is None else beside_unseen(found, unseen)
 
 
 def _summed(f: Potential, dim: int) -> LogPartition:

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from scipy.special import logsumexp
 
-from fenchel.evidence import believed, from_both_ends, from_weights, known
+from fenchel.evidence import believed, beside_unseen, from_both_ends, from_weights, known
 from fenchel.evidence.bracket import pareto_index
 
 N = 4_096
@@ -32,6 +32,43 @@ def test_the_bracket_from_both_ends_holds_the_truth(spread):
         for seed in range(100)
     ]
     assert sum(z.lower < 0 < z.upper for z in found) >= 95
+
+
+def scouts(share: float, hits: float, seed: int) -> np.ndarray:
+    """Log weights of mean `share`: a few are equal, and the others nothing."""
+    hit = np.random.default_rng(seed).random(N) < hits
+    return np.where(hit, np.log(share / hits), -np.inf)
+
+
+@pytest.mark.parametrize("share", [0.02, 0.5, 40.0])
+def test_the_bracket_holds_what_scouts_have_seen(share):
+    """As above, more than 5 misses of 100 happen less than once in 500."""
+    found = [
+        beside_unseen(from_weights(log_normal(0.3, seed), "test"), scouts(share, 0.05, 100 + seed))
+        for seed in range(100)
+    ]
+    truth = np.log1p(share)
+    assert sum(z.lower < truth < z.upper for z in found) >= 95
+    assert all("the sampler never goes" in z.caution for z in found)
+    errors = [abs(z.estimate - truth) / z.standard_error for z in found]
+    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(1, abs=0.3)
+    # Without them the truth is missed whenever the bracket is narrower than what is not seen.
+    alone = [from_weights(log_normal(0.3, seed), "test") for seed in range(100)]
+    assert sum(z.lower < truth < z.upper for z in alone) <= 100 * (share < 0.1)
+
+
+def test_scouts_that_see_nothing_change_nothing():
+    found = from_weights(log_normal(0.3, 0), "test")
+    assert beside_unseen(found, np.full(N, -np.inf)) == found
+    lost = found._replace(estimate=-np.inf)
+    assert beside_unseen(lost, scouts(0.5, 0.05, 0)) == lost
+
+
+def test_a_mode_beyond_all_bounds_is_reported_in_numbers():
+    z = beside_unseen(from_weights(log_normal(0.3, 0), "test"), scouts(0.5, 0.05, 0) + 2_000)
+    assert z.estimate == pytest.approx(2_000 + np.log(0.5), abs=0.5)
+    assert "2e+03 nats" in z.caution
+    assert np.isfinite([z.upper, z.standard_error]).all()
 
 
 def test_one_sample_bounds_are_those_of_theory():

@@ -19,6 +19,7 @@ from fenchel.samplers import (
     BackPropagation,
     Detached,
     Embedding,
+    Scouts,
     Truncated,
 )
 from fenchel.starts import AbstractDensityStart
@@ -36,12 +37,14 @@ def build_minimise(config: TrainingConfig, estimator: AbstractEstimator) -> Mini
     )
 
 
-def build_maxmin(config: TrainingConfig, sampler: Embedding, dim: int) -> MaxMin:
+def build_maxmin(
+    config: TrainingConfig, sampler: Embedding, dim: int, base: float | None = None
+) -> MaxMin:
     """Algorithm 1 with these settings, for points of this dimension.
 
     A sampler without an exact density (from a set of points, a box, a Metropolis step) has no
     importance weights, and a start without one no anchor: the paper's plain bound, or no anchor,
-    then takes their place.
+    then takes their place. Scouts need both, and an f on a Gaussian of this width (`base`).
     """
     _check_training(config)
     dual = FenchelBound(config.entropy, config.momentum)
@@ -58,9 +61,13 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding, dim: int) -> MaxMin
     anchored = isinstance(sampler.start, AbstractDensityStart)
     learner = MaxMin if config.sampler_steps else Simultaneous
     sampler_updates = config.steps * max(1, config.sampler_steps)
+    bound = choose(bounds, config.bound, "bound")
+    scouts = None
+    if base is not None and config.scouts and anchored and bound.needs_density:
+        scouts = Scouts(base, config.scouts)
 
     return learner(
-        bound=choose(bounds, config.bound, "bound"),
+        bound=bound,
         dual=dual,
         gradient=choose(gradients, config.gradient, "gradient estimator"),
         potential_optimiser=_optimiser(config.potential_rate, config.steps, config),
@@ -71,6 +78,7 @@ def build_maxmin(config: TrainingConfig, sampler: Embedding, dim: int) -> MaxMin
         sampler_steps=config.sampler_steps,
         anchor=config.anchor_in(dim) if anchored else 0.0,
         gradient_penalty=config.gradient_penalty,
+        scouts=scouts,
         wait=Wait(config.wait),
         decay=_decay(config),
     )
@@ -107,8 +115,9 @@ def _check_training(config: TrainingConfig) -> None:
     for name in (*positive, *rates):
         if not getattr(config, name) > 0:
             raise InputError(f"training.{name} is {getattr(config, name)}: it must be positive.")
-    if config.sampler_steps < 0:
-        raise InputError(f"training.sampler_steps is {config.sampler_steps}: give 0 or more.")
+    for name in ("sampler_steps", "scouts"):
+        if getattr(config, name) < 0:
+            raise InputError(f"training.{name} is {getattr(config, name)}: give 0 or more.")
     if not 0 <= config.first_moment < 1:
         raise InputError(f"training.first_moment is {config.first_moment}: give 0 up to below 1.")
     if not 0 <= config.averaging <= 1:

@@ -21,11 +21,10 @@ from fenchel.methods import METHODS
 from fenchel.potentials import (
     DiagonalGaussian,
     FullGaussian,
-    GaussianBase,
     InUnits,
-    OnBase,
     SelfNormalised,
     Within,
+    base_scale,
 )
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Array, Potential
@@ -79,7 +78,7 @@ def build_model(
         latent = (
             dim if given else momentum_dimensions(config.dynamics.kind, config.dynamics, dim)[0]
         )
-        precision, scale = config.dynamics.precisions[0], _base_scale(potential)
+        precision, scale = config.dynamics.precisions[0], base_scale(potential) or 1.0
         start = named_start(config, dim, latent, precision, scale, keys[1])
     return Model(potential, Embedding(start, dynamics, config.dynamics.precisions[-1]))
 
@@ -127,12 +126,6 @@ def _check_method(config: Config, potential: Potential) -> None:
             f"The method {name!r} sees f's curvature, and a ReLU net has none: use a smooth "
             "activation, such as silu."
         )
-
-
-def _base_scale(potential: Potential) -> float:
-    """The width of a Gaussian base measure under f, where there is one."""
-    base = potential.base if isinstance(potential, OnBase) else None
-    return base.scale if isinstance(base, GaussianBase) else 1.0
 
 
 def _require_own(config: Config, given: dict[str, object]) -> None:

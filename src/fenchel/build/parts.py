@@ -9,6 +9,7 @@ from fenchel.config import Config
 from fenchel.data import Standardiser
 from fenchel.estimation import build_estimator, states_of
 from fenchel.estimators import AbstractEstimator, Domain
+from fenchel.potentials import base_scale
 from fenchel.samplers import AbstractSampler, Embedding
 from fenchel.shapes import Potential
 from fenchel.train import AbstractLearner
@@ -34,7 +35,8 @@ def build(
     """The parts of a run; those given are taken as they are, as by `build_model`."""
     potential, sampler = build_model(config, dim, domain=domain, scaling=scaling, **own)
     if isinstance(sampler, Embedding) and config.method in EMBEDDINGS:
-        return Parts(potential, sampler, build_maxmin(config.training, sampler, dim))
+        learner = build_maxmin(config.training, sampler, dim, base_scale(potential))
+        return Parts(potential, sampler, learner)
     if estimator is None:
         estimator = build_estimator(
             config.method, config.estimator, config.start, dim, potential, part_keys(config)[1]

@@ -6,7 +6,14 @@ from fenchel.evidence.annealing import (
     GaussianReference,
     StartReference,
 )
-from fenchel.evidence.bracket import LogPartition, believed, from_both_ends, from_weights, known
+from fenchel.evidence.bracket import (
+    LogPartition,
+    believed,
+    beside_unseen,
+    from_both_ends,
+    from_weights,
+    known,
+)
 from fenchel.evidence.integral import integrated
 from fenchel.evidence.nuts import Chains, nuts
 from fenchel.evidence.tempering import Tempering
@@ -20,6 +27,7 @@ __all__ = [
     "StartReference",
     "Tempering",
     "believed",
+    "beside_unseen",
     "from_both_ends",
     "from_weights",
     "integrated",

@@ -21,6 +21,8 @@ MISSES = 0.005  # how often either bound may lie on the wrong side by chance
 HEAVY = 0.7  # the Pareto index from which on the weights' mean cannot be relied on
 ENOUGH = 400  # effective draws: log Z to about 5%
 FEWEST = 100  # weights, from which on they have a tail to speak of
+UNSEEN = 0.01  # nats, from which on mass that the sampler never meets is spoken of
+EQUAL = 1e-4  # nats, by which equal weights may differ: potentials are in single precision
 WIDE = 1.0  # nats between the two ends of a path, from which on it was too short
 
 
@@ -106,6 +108,30 @@ def from_both_ends(log_w: ArrayLike, reverse: ArrayLike, how: str) -> LogPartiti
     )
 
 
+def beside_unseen(found: LogPartition, log_w: ArrayLike) -> LogPartition:
+    """With the mass where the sampler never goes, which these weights of other draws estimate."""
+    if not np.isfinite(found.estimate):
+        return found
+    shares = _numbers(log_w, otherwise=-np.inf) - found.estimate
+    more = np.logaddexp(0, logsumexp(shares) - np.log(shares.size))  # nats
+    # Of Z as it is then known; the largest of them may be far above 1.
+    parts = np.exp(shares - more)
+    error = float(parts.std() / parts.size**0.5)
+    margin = float(t.ppf(1 - MISSES, GROUPS - 1))
+    caution = found.caution
+    if not more < UNSEEN:
+        caution = (
+            f"{more:.2g} nats of it are mass of f where the sampler never goes: its samples lack "
+            "a part of the model"
+        )
+    return found._replace(
+        upper=found.upper + float(more) + float(np.log1p(margin * error)),
+        estimate=found.estimate + float(more),
+        standard_error=float(np.hypot(found.standard_error, error)),
+        caution=caution,
+    )
+
+
 def pareto_index(log_w: np.ndarray) -> float:
     """The index k of the generalised Pareto distribution that fits the weights' upper tail."""
     # Imported here: it takes longer than all else in this file.
@@ -114,7 +140,7 @@ def pareto_index(log_w: np.ndarray) -> float:
     finite = log_w[np.isfinite(log_w)]
     if finite.size < FEWEST:
         return np.nan
-    if np.ptp(finite) < 1e-6:
+    if np.ptp(finite) < EQUAL:
         return -np.inf  # equal weights have no tail at all
     tail = int(min(finite.size / 5, 3 * finite.size**0.5))
     if np.exp(np.sort(finite)[-tail] - finite.max()) == 0:

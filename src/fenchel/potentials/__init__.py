@@ -1,7 +1,7 @@
 """f: unnormalised log densities, p(x) ∝ exp f(x). Any callable from a point to a scalar is one."""
 
 from fenchel.potentials import graphs
-from fenchel.potentials.base_measure import GaussianBase, OnBase
+from fenchel.potentials.base_measure import GaussianBase, OnBase, base_scale
 from fenchel.potentials.clamped import Clamped
 from fenchel.potentials.gaussian import DiagonalGaussian, FullGaussian
 from fenchel.potentials.in_units import InUnits
@@ -30,6 +30,7 @@ __all__ = [
     "Scaled",
     "SelfNormalised",
     "Within",
+    "base_scale",
     "graphs",
     "spectral",
 ]

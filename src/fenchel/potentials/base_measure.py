@@ -29,3 +29,9 @@ class OnBase(eqx.Module):
 
     def __call__(self, x: Point) -> Scalar:
         return self.potential(x) + self.base(x)
+
+
+def base_scale(potential: Potential) -> float | None:
+    """The width of a Gaussian base measure under f, where there is one."""
+    base = potential.base if isinstance(potential, OnBase) else None
+    return base.scale if isinstance(base, GaussianBase) else None

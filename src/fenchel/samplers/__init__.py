@@ -4,6 +4,7 @@ from fenchel.samplers.chains import Ensemble, Persistent, Tuned
 from fenchel.samplers.embedding import AbstractSampler, Embedding
 from fenchel.samplers.fused import FusedLangevin
 from fenchel.samplers.gradients import AbstractGradient, BackPropagation, Detached, Truncated
+from fenchel.samplers.scouts import Scouts
 
 __all__ = [
     "AbstractGradient",
@@ -14,6 +15,7 @@ __all__ = [
     "Ensemble",
     "FusedLangevin",
     "Persistent",
+    "Scouts",
     "Truncated",
     "Tuned",
 ]

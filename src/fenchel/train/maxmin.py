@@ -3,7 +3,7 @@
 This file alone knows who does which.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import equinox as eqx
 import jax
@@ -27,7 +27,7 @@ from fenchel.estimators import (
     weight_lag,
 )
 from fenchel.parameters import definite, learnt, split
-from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Truncated
+from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Scouts, Truncated
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
 from fenchel.train.guard import Guard, Outcome
@@ -38,6 +38,7 @@ from fenchel.train.wait import Wait
 # Below the other methods': importance weights bear a model that is steeper than its sampler, and
 # where the true density is singular the floor is most of what the likelihood lacks.
 SAMPLER_NOISE_FLOOR = 0.003
+SCOUTS = 6_007  # sets their key apart from that of the draws beside them
 
 
 class Seen(NamedTuple):
@@ -70,6 +71,7 @@ class MaxMin(AbstractLearner):
     - `potential_optimiser`, `start_optimiser`, `dynamics_optimiser`: Optax's.
     - `anchor`: the weight of the start's own log likelihood of the data in the sampler's step.
     - `gradient_penalty`: the weight in the potential's step of E|∇f|², over half of data and draws.
+    - `scouts`: who looks after f where the start hardly goes; None for nobody.
     - `decay`: of the moving averages.
     - `wait`: how the potential waits for its sampler.
     - `guard`: what happens to steps that are not finite.
@@ -89,6 +91,7 @@ class MaxMin(AbstractLearner):
     sampler_steps: int = eqx.field(static=True, default=2)
     anchor: float = eqx.field(static=True, default=1.0)
     gradient_penalty: float = eqx.field(static=True, default=0.0)
+    scouts: Scouts | None = None
     decay: float = eqx.field(static=True, default=0.998)
     wait: Wait = Wait()
     guard: Guard = Guard()
@@ -113,10 +116,16 @@ class MaxMin(AbstractLearner):
                 "Importance weights need a sampler with an exact density, and this one has none: "
                 "use the FenchelBound, or a start and dynamics that are exact."
             )
-        if self.anchor and not isinstance(getattr(sampler, "start", None), AbstractDensityStart):
+        dense = isinstance(getattr(sampler, "start", None), AbstractDensityStart)
+        if self.anchor and not dense:
             raise InputError(
                 "The anchor needs a start with a density of its own, such as a flow: "
                 "use one, or set the anchor to 0."
+            )
+        if self.scouts is not None and not (dense and self.bound.needs_density):
+            raise InputError(
+                "Scouts share the estimate of log Z with importance weights, and ask how dense the "
+                "start is: use the WeightedBound and a start such as a flow, or no scouts."
             )
 
     def init(
@@ -237,14 +246,25 @@ class MaxMin(AbstractLearner):
         particles, memory = self.gradient.draw(sampler, f, batch, memory, key)
         f = paramax.unwrap(f)
         at_data = jax.vmap(f)(batch)
-        total = self.bound.value(at_data, particles)
+        weighed = self._scouted(particles, f, sampler, key)
+        total = self.bound.value(at_data, weighed)
         if self.gradient_penalty:  # of points that stand still: the sampler does not feel it
             # Every other one of them will do for a mean that takes second derivatives.
             points = jnp.concatenate([batch[::2], lax.stop_gradient(particles.x)[::2]])
             total -= self.gradient_penalty * gradient_penalty(f, points)
         bound = self.bound if isinstance(self.bound, AbstractBound) else self.dual
-        value = bound.value(at_data, particles)
+        value = bound.value(at_data, weighed)
         return total, (Seen(particles, jnp.mean(at_data), value), memory)
+
+    def _scouted(
+        self, particles: Particle, f: Potential, sampler: AbstractSampler, key: Key
+    ) -> Particle:
+        """With scouts beside them, who share the estimate of log Z."""
+        if self.scouts is None:
+            return particles
+        start = paramax.unwrap(cast(Embedding, sampler).start)
+        own_key = jax.random.fold_in(key, SCOUTS)
+        return self.scouts.beside(particles, f, cast(AbstractDensityStart, start), own_key)
 
     def lag(self, state: TrainState, at_data: Scalar, particles: Particle) -> Scalar:
         """How far the sampler is behind; `at_data` is the mean of f over the batch.
