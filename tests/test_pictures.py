@@ -9,12 +9,15 @@ from PIL import Image
 
 import fenchel as fx
 from fenchel import completion
+from fenchel.build import build
 from fenchel.config import Config
+from fenchel.data import HALVES, half_mask
 from fenchel.dynamics import Chain
 from fenchel.errors import InputError
 from fenchel.presets import PRESETS, preset
 from fenchel.report.pictures.outsiders import auroc
 from fenchel.samplers import Embedding
+from fenchel.starts import Noise
 
 pytestmark = pytest.mark.usefixtures("compiled_once", "few_draws")
 
@@ -112,6 +115,27 @@ def test_what_is_loaded_is_what_was_fitted(run):
     assert loaded.shape == SHAPE
     np.testing.assert_array_equal(loaded.pictures(5, seed=2), fitted.pictures(5, seed=2))
     np.testing.assert_array_equal(loaded.potential(pictures(3)), fitted.potential(pictures(3)))
+
+
+def test_chains_that_begin_with_half_a_picture(tmp_path):
+    """While the model is learnt; what is handed out and saved begins as noise."""
+    config = TINY.with_values(start=preset("mnist-completion").start, start__capacity=16)
+    assert config.start.fresh == "occluded"
+    fitted = fx.fit(
+        pictures(40), config=config.with_values(training__steps=2), out=tmp_path, progress=False
+    )
+    assert fitted.sampler.start.fresh == Noise(box=(-1.0, 1.0))
+    loaded = fx.load(tmp_path)
+    np.testing.assert_array_equal(loaded.pictures(5, seed=2), fitted.pictures(5, seed=2))
+    masks = build(config.with_values(pictures__shape=SHAPE), 64).sampler.start.fresh.masks
+    np.testing.assert_array_equal(masks, [half_mask(half, SHAPE).ravel() for half in HALVES])
+    for kind, message in (
+        ("occluded", r"start.fresh is 'occluded', which hides halves of pictures"),
+        ("ocluded", r"beginning of a chain called 'ocluded' .did you mean occluded"),
+    ):
+        table = Config().with_values(start__kind="replay", start__fresh=kind)
+        with pytest.raises(InputError, match=message):
+            build(table, 2)
 
 
 def test_a_picture_is_scored_in_the_middle_of_its_cells(run):

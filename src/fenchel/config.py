@@ -53,7 +53,8 @@ class PotentialConfig:
 
 @dataclass(frozen=True)
 class StartConfig:
-    """q0(x, v). `layers` is the flow's, `capacity` and `restart` the replay buffer's.
+    """q0(x, v). `layers` is the flow's, `capacity` and `restart` the replay buffer's, and `fresh`
+    how its chains begin: as noise, or, of pictures, some with half of one (occluded).
 
     Of a picture's start: the dimension of its `latent` variable, the `precision` in which its net
     computes, and the largest deviation of a pixel (`spread`). `momentum` is the standard deviation
@@ -66,6 +67,7 @@ class StartConfig:
     depth: int = 2
     capacity: int = 10_000
     restart: float = 0.05
+    fresh: str = "noise"
     latent: int = 512
     precision: str = "float32"
     spread: float = 1e-3

@@ -109,7 +109,9 @@ def _merged(*layers: dict[str, Any]) -> dict[str, Any]:
 _SETTINGS: dict[str, dict[str, Any]] = {
     "mnist": _merged(_PICTURES, _PAIRS, _DIGITS),
     "mnist-paper": _merged(_PICTURES, {"training": {"steps": 60_000}}),
-    "mnist-completion": _merged(_PICTURES, _COMPLETION, _PAIRS, _DIGITS),
+    "mnist-completion": _merged(
+        _PICTURES, _COMPLETION, _PAIRS, _DIGITS, {"start": {"fresh": "occluded"}}
+    ),
     "mnist-completion-paper": _merged(_PICTURES, _COMPLETION),
     "cifar10": _merged(_PICTURES, _PAIRS, _COLOURED),
     "cifar10-paper": _merged(_PICTURES, _COLOURED),

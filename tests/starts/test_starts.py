@@ -18,7 +18,7 @@ from fenchel.build import build_start
 from fenchel.config import StartConfig
 from fenchel.dynamics import CentredNormal
 from fenchel.parameters import split
-from fenchel.starts import AbstractDensityStart, Buffer, Empirical, Replay
+from fenchel.starts import AbstractDensityStart, Buffer, Empirical, Noise, Occluded, Replay
 
 # kind: whether its density is exact, and whether it can be evaluated at any point
 KINDS = {
@@ -130,7 +130,9 @@ class TestReplay:
         return paramax.unwrap(Replay(CentredNormal(2), **values))
 
     def test_it_begins_as_noise(self):
-        buffer = self.replay(capacity=500, noise=3.0).init(jnp.zeros((4, 2)), jax.random.key(0))
+        buffer = self.replay(capacity=500, fresh=Noise(3.0)).init(
+            jnp.zeros((4, 2)), jax.random.key(0)
+        )
         assert buffer.points.shape == (500, 2)
         assert buffer.points.dtype == jnp.zeros(0).dtype
         assert buffer.cursor == 0
@@ -138,7 +140,7 @@ class TestReplay:
         assert np.std(buffer.points) == pytest.approx(3.0, rel=0.13)
 
     def test_in_a_box_the_noise_is_uniform(self):
-        replay = self.replay(capacity=500, restart=1.0, box=(-1.0, 1.0))
+        replay = self.replay(capacity=500, restart=1.0, fresh=Noise(box=(-1.0, 1.0)))
         buffer = replay.init(jnp.zeros((4, 2)), jax.random.key(0))
         keys = jax.random.split(jax.random.key(1), 500)
         fresh, _, _ = jax.vmap(lambda key: replay.draw(jnp.zeros(2), buffer, key))(keys)
@@ -148,7 +150,7 @@ class TestReplay:
         assert not np.array_equal(buffer.points, fresh)
 
     def test_in_a_box_without_an_end_it_is_normal(self):
-        buffer = self.replay(capacity=9, box=(0.0, np.inf)).init(
+        buffer = self.replay(capacity=9, fresh=Noise(box=(0.0, np.inf))).init(
             jnp.zeros((4, 2)), jax.random.key(0)
         )
         assert np.all(np.isfinite(buffer.points))
@@ -179,7 +181,7 @@ class TestReplay:
 
     def test_it_restarts_as_often_as_it_should(self):
         n, restart = 4000, 0.2
-        replay = self.replay(capacity=7, restart=restart, noise=0.0)
+        replay = self.replay(capacity=7, restart=restart, fresh=Noise(0.0))
         buffer = Buffer(1.0 + jnp.arange(14.0).reshape(7, 2), jnp.zeros((), jnp.int32))
         keys = jax.random.split(jax.random.key(3), n)
         x = np.asarray(
@@ -195,3 +197,31 @@ class TestReplay:
         assert abs(z(0.25)) > 4.5
         # All others are points of the buffer, and each of them is met.
         assert {tuple(point) for point in x[~fresh]} == {tuple(p) for p in buffer.points.tolist()}
+
+    def test_occluded_chains_keep_a_part_of_their_data_point(self):
+        """Half begin as nothing but noise, a quarter each with one of two parts hidden."""
+        n, masks = 4_000, jnp.array([[True, True, False], [False, True, True]])
+        noise = Noise(box=(-1.0, 1.0))
+        replay = self.replay(capacity=n, restart=1.0, fresh=Occluded(noise, masks))
+        data = jnp.array([[5.0, 6.0, 7.0], [8.0, 9.0, 10.0]])
+        buffer = replay.init(data, jax.random.key(0))
+        keys = jax.random.split(jax.random.key(1), n)
+        drawn = jax.vmap(lambda key: replay.draw(data[1], buffer, key)[0])(keys)
+        for points, known in ((buffer.points, data), (drawn, data[1:])):
+            kept = np.asarray(points) > 1  # what is noise is within the box
+            patterns, counts = np.unique(kept, axis=0, return_counts=True)
+            np.testing.assert_array_equal(patterns, [[0, 0, 0], [0, 0, 1], [1, 0, 0]])
+            # 4.5 standard errors of a half and of a quarter, 1 in 10⁵ fails; a third would be seen.
+            np.testing.assert_allclose(counts / n, [0.5, 0.25, 0.25], atol=0.035)
+            for row, column in zip(*np.nonzero(kept), strict=True):
+                assert points[row, column] in known[:, column]
+        assert set(np.asarray(buffer.points)[np.asarray(buffer.points) > 1]) == {5, 7, 8, 10}
+
+    def test_what_is_handed_out_keeps_no_part_of_the_data(self):
+        noise = Noise(box=(-1.0, 1.0))
+        replay = self.replay(capacity=9, restart=1.0, fresh=Occluded(noise, jnp.ones((1, 2), bool)))
+        settled = replay.settled(jax.random.key(0))
+        assert settled.fresh == noise
+        assert settled.capacity == 9
+        plain = self.replay(capacity=9)
+        assert plain.settled(jax.random.key(0)) == plain

@@ -3,14 +3,26 @@
 from collections.abc import Callable
 from typing import Any
 
+import jax.numpy as jnp
+
 from fenchel.choices import choose
 from fenchel.config import Config, StartConfig
+from fenchel.data import HALVES, half_mask
 from fenchel.dynamics import SMALL, CentredNormal, ExactLogDet, Given, TaylorLogDet
 from fenchel.errors import InputError
 from fenchel.parameters import given
-from fenchel.picture_parts import GENERATORS, picture_shape, picture_start
+from fenchel.picture_parts import GENERATORS, is_of_pictures, picture_shape, picture_start
 from fenchel.shapes import Key
-from fenchel.starts import FLOWS, AbstractStart, Empirical, Flow, Replay
+from fenchel.starts import (
+    FLOWS,
+    AbstractFresh,
+    AbstractStart,
+    Empirical,
+    Flow,
+    Noise,
+    Occluded,
+    Replay,
+)
 from fenchel.starts import deep_latent as make_deep_latent
 from fenchel.starts import residual as make_residual
 
@@ -20,10 +32,23 @@ def named_start(
 ) -> AbstractStart:
     """Of a table's columns, or of pictures."""
     if config.start.kind not in GENERATORS:
-        box = config.dynamics.box
-        return build_start(config.start, dim, latent, precision, scale, key, box)
+        return build_start(config.start, dim, latent, precision, scale, key, _fresh(config))
     momentum = _first_momentum(config.start, latent, precision)
     return picture_start(config.start, picture_shape(config), momentum, key)
+
+
+def _fresh(config: Config) -> AbstractFresh:
+    """How chains begin that go on in a replay buffer."""
+    noise = Noise(box=config.dynamics.box)
+    if choose({"noise": False, "occluded": True}, config.start.fresh, "beginning of a chain"):
+        if not is_of_pictures(config):
+            raise InputError(
+                "start.fresh is 'occluded', which hides halves of pictures, and these data are a "
+                "table: set it to 'noise'."
+            )
+        shape = picture_shape(config)
+        return Occluded(noise, jnp.stack([half_mask(half, shape).ravel() for half in HALVES]))
+    return noise
 
 
 def _first_momentum(config: StartConfig, latent: int, precision: float) -> CentredNormal:
@@ -40,10 +65,10 @@ def build_start(
     precision: float,
     scale: float,
     key: Key,
-    box: tuple[float, float] | None = None,
+    fresh: AbstractFresh | None = None,
 ) -> AbstractStart:
-    """`scale` is the width of the potential's base measure: flows begin there. The dynamics' `box`
-    is where a replay buffer's noise is."""
+    """`scale` is the width of the potential's base measure: flows begin there. A replay buffer's
+    chains begin as `fresh` says, or as noise."""
     momentum = _first_momentum(config, latent, precision)
     if config.kind == "deep-latent" and not latent:
         raise InputError(
@@ -70,6 +95,6 @@ def build_start(
         ),
         "residual": residual,
         "empirical": lambda: Empirical(momentum),
-        "replay": lambda: Replay(momentum, config.capacity, config.restart, box=box),
+        "replay": lambda: Replay(momentum, config.capacity, config.restart, fresh or Noise()),
     }
     return choose(kinds, config.kind, "start")()

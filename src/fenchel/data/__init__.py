@@ -1,7 +1,7 @@
 """Data to fit: toy distributions, tables and pictures from files, and the scaling of columns."""
 
 from fenchel.data.checks import as_rows, as_samples, check_samples, default_columns
-from fenchel.data.masks import as_mask, half_mask, load_mask
+from fenchel.data.masks import HALVES, as_mask, half_mask, load_mask
 from fenchel.data.pictures import (
     Pictures,
     check_pictures,
@@ -14,6 +14,7 @@ from fenchel.data.tables import Samples, load_rows, load_samples, read_table
 from fenchel.data.toys import TOYS, Toy, toy
 
 __all__ = [
+    "HALVES",
     "TOYS",
     "Pictures",
     "Samples",

@@ -13,6 +13,7 @@ from fenchel.errors import InputError
 
 Mask = NDArray[np.bool_]
 
+HALVES = ("lower", "upper", "left", "right")
 _LOSSY = (".jpg", ".jpeg")
 
 
@@ -24,7 +25,7 @@ def half_mask(name: str, shape: Shape) -> Mask:
     height, width, _ = shape
     row, column = np.indices((height, width))
     upper, left = row < height // 2, column < width // 2
-    halves = {"lower": ~upper, "upper": upper, "left": left, "right": ~left}
+    halves = dict(zip(HALVES, (~upper, upper, left, ~left), strict=True))
     return _over(choose(halves, name, "half of a picture")[..., None], shape, f"The half {name!r}")
 
 

@@ -3,6 +3,7 @@
 from fenchel.starts.batch_norm import BATCH, BatchNorm, SettledNorm
 from fenchel.starts.empirical import Empirical, begins_at_data
 from fenchel.starts.flow import FLOWS, Flow, affine_coupling, planar, spline_coupling
+from fenchel.starts.fresh import AbstractFresh, Noise, Occluded
 from fenchel.starts.generator import Generator, deconvolutional, residual_generator
 from fenchel.starts.latent import DeepLatent, deep_latent
 from fenchel.starts.picture import DeepPicture
@@ -14,6 +15,7 @@ __all__ = [
     "BATCH",
     "FLOWS",
     "AbstractDensityStart",
+    "AbstractFresh",
     "AbstractStart",
     "AbstractStatelessStart",
     "BatchNorm",
@@ -24,6 +26,8 @@ __all__ = [
     "Empirical",
     "Flow",
     "Generator",
+    "Noise",
+    "Occluded",
     "Replay",
     "Residual",
     "SettledNorm",

@@ -5,11 +5,10 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
-import numpy as np
-from jax.typing import DTypeLike
 
 from fenchel.dynamics import CentredNormal
 from fenchel.shapes import Array, Key, Momentum, Point, Points, Scalar
+from fenchel.starts.fresh import AbstractFresh, Noise
 from fenchel.starts.start import AbstractStart
 
 
@@ -19,39 +18,37 @@ class Buffer(NamedTuple):
 
 
 class Replay(AbstractStart):
-    """A point of the buffer, or with probability `restart` fresh noise.
+    """A point of the buffer, or with probability `restart` a fresh one, as all of it is at first.
 
-    The buffer starts as noise: normal with deviation `noise`, or, where the points are kept in a
-    finite `box`, uniform in it, since much of the other would begin on its walls. What it holds has
-    no tractable density, so, as for the empirical start, `log_q` counts the momentum only.
+    What it holds has no tractable density, so, as for the empirical start, `log_q` counts the
+    momentum only.
     """
 
     momentum: CentredNormal
     capacity: int = eqx.field(static=True, default=10_000)
     restart: float = eqx.field(static=True, default=0.05)
-    noise: float = eqx.field(static=True, default=2.0)
-    box: tuple[float, float] | None = eqx.field(static=True, default=None)
+    fresh: AbstractFresh = Noise()
 
     @property
     def exact(self) -> bool:
         return False
 
     def init(self, data: Points, key: Key) -> Buffer:
-        shape = (self.capacity, *data.shape[1:])
-        return Buffer(self._fresh(key, shape, data.dtype), jnp.zeros((), jnp.int32))
+        row_key, fresh_key = jax.random.split(key)
+        rows = jax.random.randint(row_key, (self.capacity,), 0, data.shape[0])
+        points = jax.vmap(self.fresh)(data[rows], jax.random.split(fresh_key, self.capacity))
+        return Buffer(points, jnp.zeros((), jnp.int32))
 
     def draw(self, point: Point, state: Buffer, key: Key) -> tuple[Point, Momentum, Scalar]:
-        pick_key, restart_key, noise_key, v_key = jax.random.split(key, 4)
+        pick_key, restart_key, fresh_key, v_key = jax.random.split(key, 4)
         old = state.points[jax.random.randint(pick_key, (), 0, self.capacity)]
-        new = self._fresh(noise_key, old.shape, old.dtype)
+        new = self.fresh(point.astype(old.dtype), fresh_key)
         x = jnp.where(jax.random.bernoulli(restart_key, self.restart), new, old)
         v, log_v = self.momentum.draw(v_key)
         return x, v, log_v
 
-    def _fresh(self, key: Key, shape: tuple[int, ...], dtype: DTypeLike) -> Array:
-        if self.box is None or not np.isfinite(self.box).all():
-            return self.noise * jax.random.normal(key, shape, dtype)
-        return jax.random.uniform(key, shape, dtype, *self.box)
+    def settled(self, key: Key) -> "Replay":
+        return eqx.tree_at(lambda r: r.fresh, self, self.fresh.settled())
 
     def remember(self, state: Buffer, x: Points) -> Buffer:
         x = x[-self.capacity :]  # of more than it can hold, the last

@@ -5,12 +5,11 @@ from pathlib import Path
 
 import numpy as np
 
-from fenchel.data import half_mask, load_mask, load_pictures, require_shape
+from fenchel.data import HALVES, half_mask, load_mask, load_pictures, require_shape
 from fenchel.errors import InputError
 from fenchel.report.pictures.grid import grid, save_animation, save_picture, strip
 from fenchel.saving import load
 
-HALVES = ("lower", "upper", "left", "right")
 SHOWN = 100  # pictures at most in the figures; all are in the file of completions
 
 
