@@ -1,12 +1,18 @@
 """Where the time of an iteration on pictures goes: which kernels, how often, and what is between.
 
     python -m benchmarks.image_profile [--preset cifar10-paper] [--batch 64] [--gradient detached]
-                                       [--tiny] [--options NAME=VALUE[,NAME=VALUE...]]...
+                                       [--tiny] [--options "NAME=VALUE [NAME=VALUE ...]"]...
 
 Milliseconds an iteration of a preset for CIFAR-10 on random pictures, and the kernels that they are
-spent in, from a trace of one block; once as the library compiles it, and once more for
-every set of `--options`, which are asked of the compiler besides. A tool for whoever makes it
-faster: it prints, and commits nothing.
+spent in, from a trace of one block; once as the library compiles it, and once more for every set of
+`--options`, which are asked of the compiler besides. A tool for whoever makes it faster: it prints,
+and writes nothing. What XLA launches as one graph of kernels it launches one by one in a trace, so
+that the trace tells of the kernels, and the time without it of what is between them.
+
+Whether kernels are launched one by one matters most: of convolutions and of loops they are, unless
+
+    --options "xla_gpu_enable_command_buffer=FUSION,CUBLAS,CUBLASLT,CUDNN,CONVOLUTION,WHILE
+               xla_gpu_graph_min_graph_size=1"
 """
 
 import argparse
@@ -25,6 +31,7 @@ from fenchel.train.loop import run_block
 
 ROUNDS = 3
 SHOWN = 25  # kernels
+TRUTH = {"true": True, "false": False}
 
 
 def main() -> None:
@@ -44,13 +51,14 @@ def main() -> None:
             print(str(error).splitlines()[0][:300], flush=True)
 
 
-def options(text: str) -> dict[str, str]:
-    return dict(each.split("=", 1) for each in text.split(","))
+def options(text: str) -> dict[str, str | bool]:
+    named = dict(each.split("=", 1) for each in text.split())
+    return {name: TRUTH.get(value, value) for name, value in named.items()}
 
 
-def examine(job: Job, own: dict[str, str]) -> None:
+def examine(job: Job, own: dict[str, str | bool]) -> None:
     """Time a block, and take one apart."""
-    wishes = known(tuple(WISHES.items())) | own
+    wishes = {**known(tuple(WISHES.items())), **own}
     program = eqx.filter_jit(run_block, compiler_options=wishes)
     learner, state, batches, block = job.arguments()
     began = time.perf_counter()
