@@ -1,8 +1,8 @@
 """How good do pictures get, and how soon? A run in pieces of a few minutes, scored after each.
 
     python -m benchmarks.pictures piece RUN --data cifar10.npz --networks FOLDER
-                                  [--preset cifar10] [--dynamics none] [--steps N] [--minutes 8]
-                                  [--samples 10000]
+                                  [--preset cifar10 | --config FILE] [--dynamics none] [--steps N]
+                                  [--minutes 8] [--samples 10000]
     python -m benchmarks.pictures table RUN... [--out benchmarks/results] [--name pictures-cifar10]
 
 `piece` begins the run, or goes on with it, for so many minutes, and then writes a row into
@@ -28,6 +28,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel import fit as fit_model
+from fenchel.config import Config
 from fenchel.data import load_pictures
 from fenchel.errors import InputError
 from fenchel.evaluate import (
@@ -69,6 +70,7 @@ def main() -> None:
     one.add_argument("--data", required=True)
     one.add_argument("--networks", type=Path, required=True)
     one.add_argument("--preset", help="of a new run; cifar10 unless given")
+    one.add_argument("--config", type=Config.from_file, help="of a new run, instead of a preset")
     one.add_argument("--dynamics", help="instead of the preset's, such as none")
     one.add_argument("--steps", type=int, help="instead of the preset's")
     one.add_argument("--minutes", type=float, default=8.0)
@@ -111,10 +113,12 @@ def piece(arguments: argparse.Namespace) -> None:
 
 def trained(arguments: argparse.Namespace) -> Fit:
     begun = (arguments.run / "config.json").exists()
-    asked = {name: getattr(arguments, name) for name in ("preset", "dynamics", "steps")}
+    asked = {name: getattr(arguments, name) for name in ("preset", "config", "dynamics", "steps")}
     if begun and any(asked.values()):
-        raise SystemExit(f"{arguments.run} is begun: its preset, dynamics and steps are given.")
-    settings: dict[str, Any] = {} if begun else asked | {"preset": arguments.preset or "cifar10"}
+        raise SystemExit(f"{arguments.run} is begun, and its settings with it: give none.")
+    settings: dict[str, Any] = {} if begun else asked
+    if not begun and arguments.config is None:
+        settings["preset"] = arguments.preset or "cifar10"
     return fit_model(
         arguments.data, out=arguments.run, resume=begun, minutes=arguments.minutes, **settings
     )
