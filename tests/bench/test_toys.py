@@ -122,6 +122,15 @@ def test_the_markdown_is_well_formed(whole):
     assert len(tables) == (2 + 2) + 3 * (2 + 2) + 2 * (2 + 2)  # header, rule and two rows each
 
 
+def test_the_worst_run_is_named_beside_the_medians():
+    def rows(*pairs):
+        return [{"true_log_likelihood": true, "log_likelihood": own} for true, own in pairs]
+
+    assert toy_table._worst(rows((-1.0, -1.1), (-2.0, -3.5), (None, 9.0))) == 1.5
+    assert toy_table._worst(rows((-1.0, -1.1), (-2.0, None))) is None  # nobody knows how bad
+    assert toy_table._worst(rows((None, 9.0))) is None
+
+
 @pytest.mark.parametrize(("word", "at"), [("iteration", 5), ("judged", 1)])
 def test_a_run_cut_short_ends_as_it_would_have(whole, tmp_path, word, at):
     """Bit for bit: in the middle of training, and between two models."""

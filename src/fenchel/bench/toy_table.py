@@ -45,7 +45,14 @@ def as_markdown(results: dict[str, Any]) -> str:
 
 def _overview(methods: dict[str, Any]) -> str:
     header = ["method", "runs", "diverged", *(f"z < 2, n = {n:,}" for n in SIZES)]
-    header += ["parameters", "iterations", "seconds, all runs", "seconds a run", "on"]
+    header += [
+        "worst run, nats behind the truth",
+        "parameters",
+        "iterations",
+        "seconds, all runs",
+        "seconds a run",
+        "on",
+    ]
     lines = []
     for name, method in methods.items():
         rows = method["runs"]
@@ -57,6 +64,7 @@ def _overview(methods: dict[str, Any]) -> str:
                 str(len(rows)),
                 str(sum(row["diverged"] for row in rows)),
                 *(f"{count} of {len(rows)}" for count in under),
+                number(_worst(rows), 3),
                 f"{method['parameters']:,}",
                 _iterations(method),
                 number(whole, 0),
@@ -146,6 +154,14 @@ def _likelihood_cell(rows: Rows) -> str:
     if rows and rows[0]["true_log_likelihood"] is not None:
         value += f" ({number(median_of(behind), 4)})"
     return value
+
+
+def _worst(rows: Rows) -> float | None:
+    """The largest lack of held-out log likelihood, which no median shows."""
+    known = [row for row in rows if row["true_log_likelihood"] is not None]
+    behind = [_difference(row["true_log_likelihood"], row["log_likelihood"]) for row in known]
+    measured = [nats for nats in behind if nats is not None]
+    return max(measured, default=None) if len(measured) == len(known) else None
 
 
 def _difference(a: float | None, b: float | None) -> float | None:
