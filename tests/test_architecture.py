@@ -9,7 +9,7 @@ ROOT = Path(fenchel.__file__).parent
 
 # From the ground up. What shares a floor may not know of its neighbours either.
 FLOORS = (
-    ("shapes", "errors", "version"),
+    ("shapes", "errors", "version", "environment"),
     ("parameters", "arrays", "seeds", "stacking", "choices", "states"),
     ("activations", "weights", "layers"),
     ("potentials",),

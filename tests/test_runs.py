@@ -144,6 +144,8 @@ def test_what_lies_in_the_folder(whole):
     record = json.loads((whole / "config.json").read_text())
     assert record["format"] == "fenchel-run"
     assert record["version"] == fx.__version__
+    assert record["packages"]["jax"] == jax.__version__
+    assert record["device"].startswith(jax.default_backend())
     assert record["data"]["rows"] == 60
     assert Config.from_dict(record["config"]) == TINY
     # Only the newest checkpoints are kept.
@@ -344,6 +346,7 @@ def test_resuming_what_is_no_run(tmp_path):
         lambda text: text.replace("fenchel-run", "other"),
         lambda text: text.replace('"data"', '"dada"'),
         lambda text: text.replace('"config"', '"konfig"'),
+        lambda text: text.replace('"packages": {', '"packages": [], "others": {'),
     ],
 )
 def test_a_damaged_record(stopped, damage):

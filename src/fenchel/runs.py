@@ -1,7 +1,6 @@
 """A run's folder: its configuration, metrics, checkpoints, model and figures."""
 
 import json
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 from fenchel.arrays import to_table
 from fenchel.config import RECORD, Config
 from fenchel.data import Pictures, Samples
+from fenchel.environment import device, packages, python
 from fenchel.errors import InputError
 from fenchel.files import make_folder, refuse_unwritable, replace_text, require_space
 from fenchel.train import TrainState, checkpoint
@@ -99,7 +99,7 @@ class RunFolder:
             )
         try:
             record = json.loads(self.config_file.read_text(encoding="utf-8"))
-            parts = (record["config"], record["data"])
+            parts = (record["config"], record["data"], record.get("packages", {}))
             if record["format"] != RECORD or not all(isinstance(part, dict) for part in parts):
                 raise KeyError("format")
         except (ValueError, KeyError, TypeError):
@@ -136,7 +136,9 @@ class RunFolder:
         record = {
             "format": RECORD,
             "version": __version__,
-            "python": sys.version.split()[0],
+            "python": python(),
+            "packages": packages(),
+            "device": device(),
             "data": samples.fingerprint(),
             "config": config.to_dict(),
         }

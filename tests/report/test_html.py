@@ -28,7 +28,8 @@ def page(tmp_path_factory, untrained, few_draws, few_dots):
     x = np.random.default_rng(0).normal(size=(300, 2))
     fit, samples = untrained(x, ("a", EVIL))
     record = {"data": samples.fingerprint(), "config": fit.config.to_dict()}
-    record |= {"version": EVIL, "python": EVIL}
+    record |= {"version": EVIL, "python": EVIL, "packages": {EVIL: EVIL, "jax": EVIL}}
+    record |= {"device": EVIL}
     text = html_report(fit, samples, record, METRICS, EVALUATION, source=EVIL)
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(text, encoding="utf-8")

@@ -3,23 +3,19 @@
 import os
 import platform
 import subprocess
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-import jax
-
-PACKAGES = ("fenchel", "jax", "jaxlib", "equinox", "optax", "flowjax", "diffrax", "numpy", "torch")
+from fenchel.environment import PACKAGES, device, packages, python
 
 
 def provenance() -> dict[str, Any]:
     """Commit, versions and hardware."""
-    device = jax.devices()[0]
     return {
         "commit": _commit(),
-        "python": platform.python_version(),
-        "packages": {name: _version(name) for name in PACKAGES if _version(name)},
-        "device": f"{device.platform}: {device.device_kind}",
+        "python": python(),
+        "packages": packages(("fenchel", *PACKAGES, "torch")),
+        "device": device(),
         "cpu": _cpu(),
     }
 
@@ -48,13 +44,6 @@ def _commit() -> str:
         return done.stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return "unknown"
-
-
-def _version(package: str) -> str | None:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return None
 
 
 def _cpu() -> str:

@@ -30,9 +30,11 @@ def commands_section(record: dict[str, Any], source: str) -> Markup:
             "that made them again."
         )
         return section("reproduce", "Reproduce", lead)
+    jax = record.get("packages", {}).get("jax", "")
     lead = (
-        f"With Fenchel {record.get('version', '')} and Python {record.get('python', '')} these "
-        "commands make the same run. On a CPU of the same kind it is the same bit for bit."
+        f"With Fenchel {record.get('version', '')}, JAX {jax} and Python "
+        f"{record.get('python', '')} these commands make the same run. On a CPU of the same kind "
+        "it is the same bit for bit."
     )
     button = tag("button", "Copy", type="button", id="copy", aria_label="Copy the commands")
     code = tag("pre", tag("code", commands(config, source), id="commands"), tabindex="0")

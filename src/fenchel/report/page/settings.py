@@ -57,6 +57,8 @@ def _data(record: dict[str, Any], same: bool) -> Markup:
         ("shown in this report", "the same data" if same else "other data than the fit's"),
         ("Fenchel", record.get("version", "")),
         ("Python", record.get("python", "")),
+        *record.get("packages", {}).items(),
+        ("trained on", record.get("device", "")),
     ]
     heading = tag("h3", "Data and versions")
     return tag("div", heading, table(("what", "value"), rows, "facts"))
