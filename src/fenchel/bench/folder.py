@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from fenchel.config import Config
 from fenchel.errors import InputError
 from fenchel.files import make_folder, replace_text
 from fenchel.runs import require_same
+
+SETTINGS = "settings"
 
 
 @dataclass(frozen=True)
@@ -16,12 +19,18 @@ class BenchFolder:
 
     path: Path
 
-    def claim(self, name: str, settings: dict[str, Any]) -> None:
+    def claim(self, settings: dict[str, Any]) -> None:
         """Begin with these settings, or go on with the same."""
-        settings = json.loads(json.dumps(settings))
-        before = self.read(name)
+        self._claim(self.read(SETTINGS), json.loads(json.dumps(settings)))
+
+    def claim_for(self, config: Config) -> None:
+        """Likewise with a method's, of which an earlier version may have had fewer."""
+        before = self.read(SETTINGS)
+        self._claim(before and Config.from_dict(before).to_dict(), config.to_dict())
+
+    def _claim(self, before: dict[str, Any] | None, settings: dict[str, Any]) -> None:
         if before is None:
-            self.write(name, settings)
+            self.write(SETTINGS, settings)
         else:
             require_same(before, settings, self.path)
 

@@ -64,7 +64,7 @@ def run(
         choose(dict.fromkeys(METHODS), method, "method of this benchmark")
     if min(dims) < 1:
         raise InputError(f"The dimensions are {dims}: give them from 1 on.")
-    folder.claim("settings", settings.to_dict())
+    folder.claim(settings.to_dict())
     for method in methods:
         for dim in dims:
             if not any(_is(row, method, dim) for row in _rows(folder)):
@@ -116,7 +116,7 @@ def _learnt(
         for scale, x, seed in zip(scales, data, settings.seeds, strict=True)
     ]
     runs, part = stacked(entries), folder.within(f"{method}-{dim}")
-    part.claim("settings", preset.config.with_values(training__steps=settings.steps).to_dict())
+    part.claim_for(preset.config.with_values(training__steps=settings.steps))
     steps = entries[0].config.training.steps
     progress.begin(f"{method} in {dim} dimensions, iteration", steps)
     trained = train(runs, steps, part, progress)

@@ -88,7 +88,7 @@ def run(
     """Whatever of it is not in the folder yet; all results that are there by then."""
     for method in methods:
         choose(dict.fromkeys(METHODS), method, "method of this benchmark")
-    folder.claim("settings", settings.to_dict())
+    folder.claim(settings.to_dict())
     progress.begin("truth against truth", len(settings.sets))
     known = truths(list(settings.sets), settings.replicates, folder, progress.reach)
     bench = Bench(settings, folder, progress, known)
@@ -107,7 +107,7 @@ def run_preset(name: str, bench: Bench) -> None:
     """Train all jobs at once, then judge them one by one."""
     folder, settings = bench.folder.within(name), bench.settings
     preset = settings.applied(PRESETS[name])
-    folder.claim("settings", preset.config.to_dict())
+    folder.claim_for(preset.config)
     jobs = all_jobs(list(settings.sets), list(settings.seeds))
     if _is_done(folder, jobs):
         return
