@@ -15,6 +15,7 @@ from fenchel.data import HALVES, half_mask
 from fenchel.dynamics import Chain
 from fenchel.errors import InputError
 from fenchel.presets import PRESETS, preset
+from fenchel.report.pictures.movement import movement, start_alone
 from fenchel.report.pictures.outsiders import auroc
 from fenchel.samplers import Embedding
 from fenchel.starts import Noise
@@ -66,6 +67,66 @@ def test_the_presets_are_configurations():
         assert Config.from_dict(preset(name).to_dict()) == preset(name)
     with pytest.raises(InputError, match="mnist"):
         preset("mnits")
+
+
+def test_the_papers_settings_are_the_papers():
+    """Appendix D.2; what it leaves open is as its released code has it."""
+    pictures = {
+        "potential": {"kind": "conv", "width": 64, "norm": "spectral", "scale": 1.0},
+        "start": {"kind": "deep-picture", "latent": 512, "spread": 1e-3, "momentum": 1e-4},
+        "dynamics": {
+            "kind": "damped",
+            "steps": 30,
+            "step_size": 10.0,
+            "per_dimension": True,
+            "per_step": False,
+            "damping": 0.5,
+            "learns_damping": False,
+            "clip_value": 0.01,
+            "box": (-1.0, 1.0),
+        },
+        "training": {
+            "steps": 200_000,
+            "batch": 64,
+            "bound": "fenchel",
+            "gradient": "detached",
+            "gradient_penalty": 0.0,
+            "entropy": 1e-5,
+            "momentum": 1e-5,
+            "potential_rate": 1e-4,
+            "start_rate": 1e-4,
+            "dynamics_rate": 1e-4,
+            "first_moment": 0.0,
+            "dynamics_epsilon": 1e-5,
+            "final_rate": 1.0,
+            "anchor": 0.0,
+        },
+        "pictures": {"dequantise": 1.0, "flips": False},
+    }
+    completion = {
+        "start": {"kind": "replay", "capacity": 10_000, "fresh": "noise"},
+        "dynamics": {
+            "steps": 60,
+            "step_size": 10.0,  # √10 squared
+            "learns_damping": True,
+            "clip_value": 0.1,
+        },
+        "training": {"steps": 60_000, "entropy": 0.0},
+    }
+    for name in ("mnist-paper", "cifar10-paper"):
+        assert_has(preset(name), pictures)
+    shared = {name: {**pictures[name], **completion.get(name, {})} for name in pictures}
+    shared["start"], shared["dynamics"] = (
+        completion["start"],
+        {key: value for key, value in shared["dynamics"].items() if key != "damping"},
+    )
+    assert_has(preset("mnist-completion-paper"), shared)
+
+
+def assert_has(config, sections):
+    for section, values in sections.items():
+        part = getattr(config, section)
+        assert {name: getattr(part, name) for name in values} == values, section
 
 
 def test_a_run_has_samples_along_the_way(run):
@@ -125,9 +186,11 @@ def test_chains_that_begin_with_half_a_picture(tmp_path):
         pictures(40), config=config.with_values(training__steps=2), out=tmp_path, progress=False
     )
     assert fitted.sampler.start.fresh == Noise(box=(-1.0, 1.0))
+    assert fitted.sampler.start.aside is None
+    assert_no_halves(fitted.pictures(16, seed=1), pictures(40))
     loaded = fx.load(tmp_path)
     np.testing.assert_array_equal(loaded.pictures(5, seed=2), fitted.pictures(5, seed=2))
-    masks = build(config.with_values(pictures__shape=SHAPE), 64).sampler.start.fresh.masks
+    masks = build(config.with_values(pictures__shape=SHAPE), 64).sampler.start.aside.masks
     np.testing.assert_array_equal(masks, [half_mask(half, SHAPE).ravel() for half in HALVES])
     for kind, message in (
         ("occluded", r"start.fresh is 'occluded', which hides halves of pictures"),
@@ -136,6 +199,31 @@ def test_chains_that_begin_with_half_a_picture(tmp_path):
         table = Config().with_values(start__kind="replay", start__fresh=kind)
         with pytest.raises(InputError, match=message):
             build(table, 2)
+
+
+def assert_no_halves(drawn, train):
+    """Two steps change little: a chain that began with half of a picture would still show it."""
+    for rows in (slice(4), slice(4, 8)):
+        apart = drawn[:, None, rows].astype(float) - train[None, :, rows]
+        assert np.abs(apart).mean(axis=(2, 3, 4)).min() > 20
+
+
+def test_chains_have_no_start_to_be_measured_from(tmp_path):
+    config = TINY.with_values(start=preset("mnist-completion").start, start__capacity=16)
+    fitted = fx.fit(pictures(20), config=config.with_values(training__steps=2), progress=False)
+    assert start_alone(fitted) is None
+    assert movement(fitted, 4, 0) is None
+
+
+def test_no_two_samples_are_of_one_chain():
+    """And another seed begins with others."""
+    config = TINY.with_values(start=preset("mnist-completion-paper").start, start__capacity=64)
+    fitted = fx.fit(pictures(20), config=config.with_values(training__steps=2), progress=False)
+    drawn = fitted.pictures(64, seed=1).reshape(64, -1).astype(float)
+    apart = np.abs(drawn[:, None] - drawn[None]).mean(axis=-1) + 1e3 * np.eye(64)
+    assert apart.min() > 20
+    other = fitted.pictures(8, seed=2).reshape(8, -1)
+    assert np.abs(drawn[:8] - other).mean() > 20
 
 
 def test_a_picture_is_scored_in_the_middle_of_its_cells(run):
@@ -252,14 +340,14 @@ def test_the_command_score(run, data, tmp_path, call):
     folder, fitted = run
     other = tmp_path / "other.npz"
     np.savez(other, x_train=255 - pictures(5, 3))
-    code, printed, _ = call("score", folder, data, "--against", other, "--json")
+    code, printed, _ = call("score", folder, data, "--against", other, "--json", "--part", "train")
     found = json.loads(printed)
     assert code == 0
     assert found["mean"] == pytest.approx(fitted.potential(pictures(12)).mean())
     expected = auroc(fitted.potential(pictures(12)), fitted.potential(255 - pictures(5, 3)))
     assert found["against"][str(other)]["auroc"] == pytest.approx(expected)
-    code, printed, _ = call("score", folder, data, "--part", "test")
-    assert (code, len(printed.splitlines())) == (0, 7)
+    code, printed, _ = call("score", folder, data)
+    assert (code, len(printed.splitlines())) == (0, 7)  # the test part
 
 
 def test_every_picture_has_its_score_in_the_file(run, tmp_path, call):

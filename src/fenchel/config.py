@@ -75,6 +75,8 @@ class StartConfig:
 
     def __post_init__(self) -> None:
         _check_sizes("start", self, {"layers": 1, "width": 1, "depth": 0, "capacity": 1})
+        if not 0 <= self.restart <= 1:
+            raise InputError(f"start.restart is {self.restart}: give a probability, from 0 to 1.")
         for name in ("latent", "spread", "momentum"):
             value = getattr(self, name)
             if value is not None and not value > 0:

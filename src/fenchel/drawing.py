@@ -1,5 +1,6 @@
 """Draws from a fitted model in standard units: raw, corrected by their weights, and the weights."""
 
+from collections.abc import Callable
 from typing import NamedTuple, cast
 
 import equinox as eqx
@@ -19,6 +20,7 @@ from fenchel.starts import AbstractDensityStart
 
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
+ORDER = 4_001  # sets its key apart from those of the chunks
 LARGE = 512  # dimensions, from which on
 FEW = 128  # are: such points are pictures, and each passes through a large net
 
@@ -38,12 +40,12 @@ class Drawing(NamedTuple):
 
     def raw(self, n: int, key: Key) -> np.ndarray:
         """n draws of the sampler as it is."""
-        return self._in_chunks(_raw, n, key)
+        return self._points(_raw, n, key)
 
     def corrected(self, n: int, key: Key) -> np.ndarray:
         """n draws, resampled by importance weights from a pool eight times as large."""
         self.require_density("Corrected samples")
-        return self._in_chunks(resampled, n, key)
+        return self._points(resampled, n, key)
 
     def best(self, n: int, key: Key) -> np.ndarray:
         """Corrected draws where the sampler has a density, else raw ones."""
@@ -62,8 +64,7 @@ class Drawing(NamedTuple):
 
     def weighted(self, count: int, key: Key) -> Nodes:
         """At least `count` draws, with their weights for Z without f."""
-        keys = jax.random.split(key, -(-count // self.chunk))
-        parts = [_weighted(self, self.chunk, own) for own in keys]
+        parts = self._in_chunks(_weighted, count, key)
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
     def log_weights(self, chunks: int, key: Key) -> np.ndarray:
@@ -95,24 +96,37 @@ class Drawing(NamedTuple):
                 "flow or a deep-latent start, and without those."
             )
 
-    def _in_chunks(self, draw, n: int, key: Key) -> np.ndarray:
+    def _points(self, draw: "Draw", n: int, key: Key) -> np.ndarray:
+        chunks = self._in_chunks(draw, n, key)
+        return np.concatenate([np.asarray(chunk, np.float64) for chunk in chunks])[:n]
+
+    def _in_chunks(self, draw: "Draw", n: int, key: Key) -> list[PyTree]:
+        """At least n draws; chains that a sampler remembers are gone on with, in random order."""
         # Whole chunks, whatever n: the pool is never small, and nothing compiles twice.
         keys = jax.random.split(key, -(-n // self.chunk))
-        chunks = [np.asarray(draw(self, self.chunk, own), np.float64) for own in keys]
-        return np.concatenate(chunks)[:n]
+        state = self.sampler.reordered(self.state, jax.random.fold_in(key, ORDER))
+        chunks = []
+        for own in keys:
+            drawn, state = draw(self._replace(state=state), self.chunk, own)
+            chunks.append(drawn)
+        return chunks
 
 
-def _draw(drawing: Drawing, n: int, key: Key) -> Particle:
+Draw = Callable[[Drawing, int, Key], tuple[PyTree, PyTree]]
+"""So many at once, and what the sampler remembers afterwards."""
+
+
+def _draw(drawing: Drawing, n: int, key: Key) -> tuple[Particle, PyTree]:
     f, sampler, state, points = drawing
     pick_key, draw_key = jax.random.split(key)
     # Samplers that begin at the data get random points of it; the others ignore what they get.
     rows = jax.random.randint(pick_key, (n,), 0, points.shape[0])
-    return sampler.draw(f, points[rows], state, draw_key)[0]
+    return sampler.draw(f, points[rows], state, draw_key)
 
 
 @eqx.filter_jit
 def _log_weights(drawing: Drawing, n: int, key: Key) -> Array:
-    return _or_none(_draw(drawing, n, key).log_weight)
+    return _or_none(_draw(drawing, n, key)[0].log_weight)
 
 
 @eqx.filter_jit
@@ -123,26 +137,27 @@ def _unseen(drawing: Drawing, scouts: Scouts, n: int, key: Key) -> Array:
 
 
 @eqx.filter_jit
-def _weighted(drawing: Drawing, n: int, key: Key) -> Nodes:
+def _weighted(drawing: Drawing, n: int, key: Key) -> tuple[Nodes, PyTree]:
     """Draws with their weights for Z, all but f; of equal weight where there is no density."""
-    particles = _draw(drawing, n, key)
+    particles, state = _draw(drawing, n, key)
     log_w = particles.log_weight if drawing.sampler.exact else jnp.zeros_like(particles.f)
-    return Nodes(particles.x, _or_none(log_w - particles.f))
+    return Nodes(particles.x, _or_none(log_w - particles.f)), state
 
 
 @eqx.filter_jit
-def _raw(drawing: Drawing, n: int, key: Key) -> Array:
-    return _draw(drawing, n, key).x
+def _raw(drawing: Drawing, n: int, key: Key) -> tuple[Array, PyTree]:
+    particles, state = _draw(drawing, n, key)
+    return particles.x, state
 
 
 @eqx.filter_jit
-def resampled(drawing: Drawing, n: int, key: Key) -> Array:
+def resampled(drawing: Drawing, n: int, key: Key) -> tuple[Array, PyTree]:
     """Systematic resampling, by weights capped so that no point of the pool is taken twice.
 
     The cap (truncated importance sampling) costs a little bias where the weights have a heavy tail.
     """
     draw_key, offset_key, order_key = jax.random.split(key, 3)
-    particles = _draw(drawing, POOL * n, draw_key)
+    particles, state = _draw(drawing, POOL * n, draw_key)
     # In units of the cap every weight is at most 1 and they sum to n or more: ticks at least one
     # apart meet each point at most once.
     weights = _capped(_or_none(particles.log_weight), n)
@@ -150,7 +165,7 @@ def resampled(drawing: Drawing, n: int, key: Key) -> Array:
     ticks = (jnp.arange(n) + jax.random.uniform(offset_key)) * (cumulative[-1] / n)
     chosen = jnp.minimum(jnp.searchsorted(cumulative, ticks), POOL * n - 1)
     # Neighbours in the pool are neighbours in the result: put them in random order.
-    return jax.random.permutation(order_key, particles.x[chosen])
+    return jax.random.permutation(order_key, particles.x[chosen]), state
 
 
 def _capped(log_w: Array, n: int) -> Array:

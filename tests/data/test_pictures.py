@@ -15,8 +15,9 @@ from fenchel.data import (
     Pictures,
     check_pictures,
     half_mask,
-    is_divided,
+    parts_of,
     load_mask,
+    load_part,
     load_pictures,
 )
 from fenchel.errors import InputError
@@ -343,8 +344,13 @@ def test_which_sources_are_divided():
     np.savez("halves.npz", x_train=GREY)
     divided = ["halves", cifar, "digits", "halves.npz"]
     whole = ["faces", cifar / "test_batch.bin", "digits/t10k-images-idx3-ubyte", "whole.npz"]
-    assert [is_divided(source) for source in divided] == [True] * 4
-    assert [is_divided(source) for source in [*whole, "gone.npz"]] == [False] * 5
+    both, train, test = ("train", "test"), ("train",), ("test",)
+    assert [parts_of(source) for source in divided] == [test, both, test, train]
+    assert [parts_of(source) for source in [*whole, "gone.npz"]] == [()] * 5
+    # Where none is asked for, that which training has not seen.
+    for source, part in ((cifar, "test"), ("halves.npz", "train"), ("whole.npz", "train")):
+        np.testing.assert_array_equal(load_part(source, None).x, load_pictures(source, part).x)
+    assert load_part(cifar, "train").x.shape != load_part(cifar, None).x.shape
 
 
 def test_a_part_that_there_is_not():
@@ -625,7 +631,10 @@ def test_masks_from_pictures_and_arrays():
 
 
 def test_masks_that_are_refused():
-    with refused("gone.png is no file; give a mask as a picture or as a .npy file."):
+    halves = "give lower, upper, left, right, or a mask as a picture or as a .npy file."
+    with refused(f"uper is no file (did you mean upper?); {halves}"):
+        load_mask("uper", (5, 4, 1))
+    with refused(f"gone.png is no file; {halves}"):
         load_mask("gone.png", (5, 4, 1))
     Path("a.txt").write_text("0 1")
     with refused("a.txt is neither a picture nor a .npy file; save the mask as .png."):

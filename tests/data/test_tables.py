@@ -198,7 +198,8 @@ def test_npz_array_of_images(folder):
     np.savez("a.npz", x=np.zeros((2, 3, 4)))
     with refused(
         "a.npz, array 'x', has 3 dimensions, (2, 3, 4); "
-        "flatten each example first, as in x.reshape(len(x), -1)."
+        "flatten each example first, as in x.reshape(len(x), -1), or, if they "
+        "are pictures, choose settings for those, as --preset mnist."
     ):
         read_table("a.npz")
 
@@ -278,7 +279,8 @@ def test_parquet_without_pyarrow(folder, monkeypatch):
         (
             np.zeros((5, 2, 2)),
             "The data has 3 dimensions, (5, 2, 2); "
-            "flatten each example first, as in x.reshape(len(x), -1).",
+            "flatten each example first, as in x.reshape(len(x), -1), or, if they are pictures, "
+            "choose settings for those, as --preset mnist.",
         ),
         (3.0, "The data is a single number; give one row for each example."),
         (

@@ -8,7 +8,16 @@ import paramax
 import pytest
 from jax import lax
 
-from fenchel.dynamics import CentredNormal, ClipNorm, Damped, Repeat, kinetic_energy
+from fenchel.dynamics import (
+    CentredNormal,
+    ClipNorm,
+    Damped,
+    Options,
+    Repeat,
+    damped,
+    kinetic_energy,
+)
+from fenchel.dynamics.stack import UNROLL
 from fenchel.parameters import fraction, learnt, positive, split
 from fenchel.samplers import BackPropagation, Detached, Embedding, Truncated
 from fenchel.samplers.gradients import Straight
@@ -173,3 +182,35 @@ def test_nothing_is_differentiated_twice():
     assert all(np.all(np.isfinite(leaf)) for leaf in gradient(Detached()))
     with pytest.raises(ValueError, match="callbacks do not support JVP"):
         gradient(Truncated())
+
+
+@pytest.mark.parametrize("per_step", [False, True])
+def test_no_score_is_computed_in_vain(per_step):
+    """T damped steps ask for T scores: nobody needs the one where the last of them ends."""
+    seen = []
+
+    def noted(x):
+        seen.append(x)
+        return -x
+
+    @jax.custom_jvp
+    def f(x):
+        return -0.5 * x @ x
+
+    @f.defjvp
+    def _(primals, tangents):
+        (x,), (t,) = primals, tangents
+        score = jax.pure_callback(noted, x, x, vmap_method="expand_dims")
+        return f(x), score @ t
+
+    @eqx.filter_jit
+    def at_the_end(sampler):
+        particles, _ = Detached().moved(sampler, f, jnp.asarray(POINTS), None, KEY)
+        return particles.x, particles.v
+
+    steps = 2 * UNROLL + 1  # the first of them, or the last, in no loop
+    options = Options(steps=steps, per_step=per_step, step_size=0.1)
+    embedding = Embedding(Empirical(CentredNormal(2)), damped(2, options, KEY))
+    x, v = jax.block_until_ready(at_the_end(embedding))
+    assert len(seen) == steps
+    assert np.abs(np.asarray(x) - seen[-1].reshape(x.shape) - v).max() < 1e-12

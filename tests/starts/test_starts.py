@@ -18,7 +18,15 @@ from fenchel.build import build_start
 from fenchel.config import StartConfig
 from fenchel.dynamics import CentredNormal
 from fenchel.parameters import split
-from fenchel.starts import AbstractDensityStart, Buffer, Empirical, Noise, Occluded, Replay
+from fenchel.starts import (
+    BATCH,
+    AbstractDensityStart,
+    Buffer,
+    Empirical,
+    Noise,
+    Occluded,
+    Replay,
+)
 
 # kind: whether its density is exact, and whether it can be evaluated at any point
 KINDS = {
@@ -58,7 +66,8 @@ def draws(start, dim, n=2):
     state = start.init(points, jax.random.key(1))
     keys = jax.random.split(jax.random.key(2), n)
     with jax.disable_jit():  # to compile takes far longer than to run once
-        return jax.vmap(lambda point, key: start.draw(point, state, key))(points, keys)
+        draw = jax.vmap(lambda point, key: start.draw(point, state, key), axis_name=BATCH)
+        return draw(points, keys)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -124,6 +133,19 @@ def test_the_empirical_start_is_the_given_point():
     assert len(np.unique(v)) == 4  # each with a momentum of its own
 
 
+def drawn(start, state, n, point=None, seed=1):
+    """A batch of first points."""
+    point = jnp.zeros(2) if point is None else point
+    keys = jax.random.split(jax.random.key(seed), n)
+    draw = jax.vmap(lambda key: start.draw(point, state, key)[0], axis_name=BATCH)
+    return np.asarray(draw(keys))
+
+
+def doubled(n):
+    """So many points that tell which they are."""
+    return jnp.stack([jnp.arange(float(n))] * 2, axis=1)
+
+
 class TestReplay:
     @staticmethod
     def replay(**values):
@@ -135,15 +157,14 @@ class TestReplay:
         )
         assert buffer.points.shape == (500, 2)
         assert buffer.points.dtype == jnp.zeros(0).dtype
-        assert buffer.cursor == 0
+        assert buffer.turn == 0
         # 1,000 numbers: the relative error of their deviation is 2 %; six times that.
         assert np.std(buffer.points) == pytest.approx(3.0, rel=0.13)
 
     def test_in_a_box_the_noise_is_uniform(self):
         replay = self.replay(capacity=500, restart=1.0, fresh=Noise(box=(-1.0, 1.0)))
         buffer = replay.init(jnp.zeros((4, 2)), jax.random.key(0))
-        keys = jax.random.split(jax.random.key(1), 500)
-        fresh, _, _ = jax.vmap(lambda key: replay.draw(jnp.zeros(2), buffer, key))(keys)
+        fresh = drawn(replay, buffer, 500)
         for points in (buffer.points, fresh):
             # A right one fails once in 10,000 seeds; a normal one reaches beyond the box.
             assert stats.kstest(np.ravel(points), stats.uniform(-1, 2).cdf).pvalue > 1e-4
@@ -155,19 +176,37 @@ class TestReplay:
         )
         assert np.all(np.isfinite(buffer.points))
 
-    def test_the_oldest_points_go_first(self):
-        replay = self.replay(capacity=5)
-        buffer = Buffer(jnp.full((5, 2), -1.0), jnp.zeros((), jnp.int32))
-        batches = [jnp.full((3, 2), float(value)) for value in (1, 2, 3)]
-        buffer = replay.remember(buffer, batches[0])
-        np.testing.assert_array_equal(buffer.points[:, 0], [1, 1, 1, -1, -1])
-        buffer = replay.remember(buffer, batches[1])
-        np.testing.assert_array_equal(buffer.points[:, 1], [2, 1, 1, 2, 2])
-        assert buffer.cursor == 1
-        buffer = replay.remember(buffer, batches[2])
-        np.testing.assert_array_equal(buffer.points[:, 0], [2, 3, 3, 3, 2])
-        assert buffer.cursor == 4
-        assert buffer.cursor.dtype == jnp.int32
+    def test_chains_take_turns_and_go_back_to_their_places(self):
+        replay = self.replay(capacity=5, restart=0.0)
+        buffer = Buffer(doubled(5), jnp.zeros((), jnp.int32))
+        for expected in ([0, 1, 2], [3, 4, 10], [11, 12, 13]):
+            x = drawn(replay, buffer, 3)
+            np.testing.assert_array_equal(x[:, 1], expected)
+            buffer = replay.remember(buffer, x + 10)
+        np.testing.assert_array_equal(buffer.points[:, 0], [20, 21, 22, 23, 14])
+        assert buffer.turn == 4
+        assert buffer.turn.dtype == jnp.int32
+        # Of more than it can hold, the last are kept: 7 of them end with the chains 2, 3 and 4.
+        buffer = replay.remember(buffer, doubled(7))
+        np.testing.assert_array_equal(buffer.points[:, 0], [6, 2, 3, 4, 5])
+
+    def test_no_chain_breeds_others(self):
+        """With a small step each, all of them are still there after many batches."""
+        replay = self.replay(capacity=50, restart=0.0)
+        buffer = replay.init(jnp.zeros((1, 2)), jax.random.key(0))
+        names = doubled(50)
+        buffer = buffer._replace(points=names)
+        for _ in range(40):
+            buffer = replay.remember(buffer, drawn(replay, buffer, 16))
+        np.testing.assert_array_equal(buffer.points, names)
+
+    def test_reordered_chains_are_the_same_ones(self):
+        replay = self.replay(capacity=30, restart=0.0)
+        buffer = Buffer(jnp.arange(60.0).reshape(30, 2), jnp.array(7, jnp.int32))
+        other = replay.reordered(buffer, jax.random.key(0))
+        assert other.turn == 0
+        assert not np.array_equal(other.points, buffer.points)
+        np.testing.assert_array_equal(np.sort(other.points[:, 0]), buffer.points[:, 0])
 
     @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
     def test_a_point_that_ran_off_is_not_stored(self, bad):
@@ -183,10 +222,7 @@ class TestReplay:
         n, restart = 4000, 0.2
         replay = self.replay(capacity=7, restart=restart, fresh=Noise(0.0))
         buffer = Buffer(1.0 + jnp.arange(14.0).reshape(7, 2), jnp.zeros((), jnp.int32))
-        keys = jax.random.split(jax.random.key(3), n)
-        x = np.asarray(
-            jax.jit(jax.vmap(lambda key: replay.draw(buffer.points[0], buffer, key)[0]))(keys)
-        )
+        x = drawn(replay, buffer, n, seed=3)
         fresh = np.all(x == 0, axis=1)
 
         def z(probability):
@@ -198,30 +234,41 @@ class TestReplay:
         # All others are points of the buffer, and each of them is met.
         assert {tuple(point) for point in x[~fresh]} == {tuple(p) for p in buffer.points.tolist()}
 
-    def test_occluded_chains_keep_a_part_of_their_data_point(self):
-        """Half begin as nothing but noise, a quarter each with one of two parts hidden."""
+    def test_every_other_chain_may_begin_otherwise(self):
+        """Half are nothing but noise, the others have one of two parts of a data point hidden."""
         n, masks = 4_000, jnp.array([[True, True, False], [False, True, True]])
         noise = Noise(box=(-1.0, 1.0))
-        replay = self.replay(capacity=n, restart=1.0, fresh=Occluded(noise, masks))
+        replay = self.replay(capacity=n, restart=1.0, fresh=noise, aside=Occluded(noise, masks))
         data = jnp.array([[5.0, 6.0, 7.0], [8.0, 9.0, 10.0]])
         buffer = replay.init(data, jax.random.key(0))
-        keys = jax.random.split(jax.random.key(1), n)
-        drawn = jax.vmap(lambda key: replay.draw(data[1], buffer, key)[0])(keys)
-        for points, known in ((buffer.points, data), (drawn, data[1:])):
+        new = drawn(replay, buffer, n, data[1])
+        for points, known in ((buffer.points, data), (new, data[1:])):
             kept = np.asarray(points) > 1  # what is noise is within the box
-            patterns, counts = np.unique(kept, axis=0, return_counts=True)
-            np.testing.assert_array_equal(patterns, [[0, 0, 0], [0, 0, 1], [1, 0, 0]])
-            # 4.5 standard errors of a half and of a quarter, 1 in 10⁵ fails; a third would be seen.
-            np.testing.assert_allclose(counts / n, [0.5, 0.25, 0.25], atol=0.035)
+            assert not kept[::2].any()
+            patterns, counts = np.unique(kept[1::2], axis=0, return_counts=True)
+            np.testing.assert_array_equal(patterns, [[0, 0, 1], [1, 0, 0]])
+            # 4.5 standard errors of a half: 1 in 10⁵ fails; a third would be seen.
+            np.testing.assert_allclose(2 * counts / n, [0.5, 0.5], atol=0.05)
             for row, column in zip(*np.nonzero(kept), strict=True):
                 assert points[row, column] in known[:, column]
         assert set(np.asarray(buffer.points)[np.asarray(buffer.points) > 1]) == {5, 7, 8, 10}
 
-    def test_what_is_handed_out_keeps_no_part_of_the_data(self):
-        noise = Noise(box=(-1.0, 1.0))
-        replay = self.replay(capacity=9, restart=1.0, fresh=Occluded(noise, jnp.ones((1, 2), bool)))
+    @pytest.mark.parametrize("capacity", [8, 9])
+    def test_what_is_handed_out_has_no_chain_that_began_at_data(self, capacity):
+        noise, hidden = Noise(box=(-1.0, 1.0)), jnp.array([[True, False]])
+        aside = Occluded(noise, hidden)
+        replay = self.replay(capacity=capacity, restart=0.5, fresh=noise, aside=aside)
+        buffer = replay.init(jnp.full((1, 2), 5.0), jax.random.key(0))
+        assert np.sum(np.asarray(buffer.points) == 5) == capacity // 2
         settled = replay.settled(jax.random.key(0))
-        assert settled.fresh == noise
-        assert settled.capacity == 9
-        plain = self.replay(capacity=9)
-        assert plain.settled(jax.random.key(0)) == plain
+        assert settled.restart == 0
+        assert settled.settled(jax.random.key(0)) == settled
+        buffer = settled.reordered(buffer, jax.random.key(1))
+        chains = (capacity + 1) // 2
+        for _ in range(3):  # so many draws that they come round again
+            x = drawn(settled, buffer, chains)
+            assert np.max(x) <= 1
+            assert len(np.unique(np.asarray(x), axis=0)) == chains
+            buffer = settled.remember(buffer, x)
+        # Those that are not handed out lie where they lay.
+        np.testing.assert_array_equal(np.asarray(buffer.points)[1::2, 1], 5.0)

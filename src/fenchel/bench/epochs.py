@@ -78,7 +78,7 @@ def _draw(state: TrainState, points: Array, keys: Key) -> tuple[Array, PyTree]:
 def _corrected(state: TrainState, points: Array, keys: Key) -> Array:
     def one(state: TrainState, points: Points, key: Key) -> Points:
         drawing = Drawing(*state.averaged(), state.sampler_state, points)
-        return resampled(drawing, points.shape[0], key)
+        return resampled(drawing, points.shape[0], key)[0]
 
     return eqx.filter_vmap(one)(state, points, keys)
 

@@ -115,7 +115,7 @@ def _check_training(config: TrainingConfig) -> None:
     for name in (*positive, *rates):
         if not getattr(config, name) > 0:
             raise InputError(f"training.{name} is {getattr(config, name)}: it must be positive.")
-    for name in ("sampler_steps", "scouts"):
+    for name in ("sampler_steps", "scouts", "gradient_penalty", "entropy", "momentum"):
         if getattr(config, name) < 0:
             raise InputError(f"training.{name} is {getattr(config, name)}: give 0 or more.")
     if not 0 <= config.first_moment < 1:

@@ -26,29 +26,31 @@ from fenchel.starts import (
 from fenchel.starts import deep_latent as make_deep_latent
 from fenchel.starts import residual as make_residual
 
+NOISE = Noise()
+
 
 def named_start(
     config: Config, dim: int, latent: int, precision: float, scale: float, key: Key
 ) -> AbstractStart:
     """Of a table's columns, or of pictures."""
     if config.start.kind not in GENERATORS:
-        return build_start(config.start, dim, latent, precision, scale, key, _fresh(config))
+        noise, aside = Noise(box=config.dynamics.box), _aside(config)
+        return build_start(config.start, dim, latent, precision, scale, key, noise, aside)
     momentum = _first_momentum(config.start, latent, precision)
     return picture_start(config.start, picture_shape(config), momentum, key)
 
 
-def _fresh(config: Config) -> AbstractFresh:
-    """How chains begin that go on in a replay buffer."""
-    noise = Noise(box=config.dynamics.box)
-    if choose({"noise": False, "occluded": True}, config.start.fresh, "beginning of a chain"):
-        if not is_of_pictures(config):
-            raise InputError(
-                "start.fresh is 'occluded', which hides halves of pictures, and these data are a "
-                "table: set it to 'noise'."
-            )
-        shape = picture_shape(config)
-        return Occluded(noise, jnp.stack([half_mask(half, shape).ravel() for half in HALVES]))
-    return noise
+def _aside(config: Config) -> AbstractFresh | None:
+    """How every other chain of a replay buffer begins, where not as noise."""
+    if not choose({"noise": False, "occluded": True}, config.start.fresh, "beginning of a chain"):
+        return None
+    if not is_of_pictures(config):
+        raise InputError(
+            "start.fresh is 'occluded', which hides halves of pictures, and these data are a "
+            "table: set it to 'noise'."
+        )
+    masks = [half_mask(half, picture_shape(config)).ravel() for half in HALVES]
+    return Occluded(Noise(box=config.dynamics.box), jnp.stack(masks))
 
 
 def _first_momentum(config: StartConfig, latent: int, precision: float) -> CentredNormal:
@@ -65,10 +67,11 @@ def build_start(
     precision: float,
     scale: float,
     key: Key,
-    fresh: AbstractFresh | None = None,
+    fresh: AbstractFresh = NOISE,
+    aside: AbstractFresh | None = None,
 ) -> AbstractStart:
     """`scale` is the width of the potential's base measure: flows begin there. A replay buffer's
-    chains begin as `fresh` says, or as noise."""
+    chains begin as `fresh` says, and every other one as `aside` does, where that is given."""
     momentum = _first_momentum(config, latent, precision)
     if config.kind == "deep-latent" and not latent:
         raise InputError(
@@ -95,6 +98,6 @@ def build_start(
         ),
         "residual": residual,
         "empirical": lambda: Empirical(momentum),
-        "replay": lambda: Replay(momentum, config.capacity, config.restart, fresh or Noise()),
+        "replay": lambda: Replay(momentum, config.capacity, config.restart, fresh, aside),
     }
     return choose(kinds, config.kind, "start")()

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 from fenchel.cli.console import escaped, out, print_json, spoken
-from fenchel.cli.options import Json, Run
+from fenchel.cli.options import Json, Part, Run
 from fenchel.cli.table_files import writer_to
 
 
@@ -41,7 +41,7 @@ def complete(
     mask: Annotated[
         str, typer.Option(help="What to complete: lower, upper, left, right, or a mask's file.")
     ] = "lower",
-    part: Annotated[str, typer.Option(help="Of data in two parts: train or test.")] = "train",
+    part: Part = None,
     n: Annotated[int, typer.Option("-n", help="How many of the pictures, from the first on.")] = 8,
     rounds: Annotated[int, typer.Option(help="Of the dynamics, each with a new momentum.")] = 20,
     seed: Annotated[int, typer.Option(help="Which noise to begin with.")] = 0,

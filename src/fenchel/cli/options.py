@@ -7,7 +7,19 @@ import typer
 
 from fenchel.errors import InputError
 
-Data = Annotated[str, typer.Argument(help="A toy's name, or a .npy, .npz, .csv, .parquet file.")]
+Data = Annotated[
+    str,
+    typer.Argument(
+        help="A toy's name, or a .npy, .npz, .csv, .parquet file; of pictures an .npz file, a "
+        "folder of picture files, CIFAR-10's binary files, or idx files."
+    ),
+]
+Part = Annotated[
+    str | None,
+    typer.Option(
+        help="Of pictures in two parts: train or test; test unless given. Others are undivided."
+    ),
+]
 Run = Annotated[Path, typer.Argument(help="The folder that `fenchel fit --out` made.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for a machine to read.")]
 Networks = Annotated[

@@ -8,7 +8,7 @@ import typer
 from rich.table import Table
 
 from fenchel.cli.console import out, print_json
-from fenchel.cli.options import Data, Json, Run
+from fenchel.cli.options import Data, Json, Part, Run
 from fenchel.cli.table_files import writer_to
 from fenchel.errors import InputError
 
@@ -23,10 +23,7 @@ def score(
         list[str] | None,
         typer.Option(help="Other pictures, to tell from DATA by f alone; may be given again."),
     ] = None,
-    part: Annotated[
-        str,
-        typer.Option(help="Of pictures in two parts: train or test; others may be undivided."),
-    ] = "train",
+    part: Part = None,
     as_json: Json = False,
 ) -> None:
     """The log density of each row of DATA under a fitted model; of pictures f, unnormalised."""
@@ -60,7 +57,7 @@ def _score_pictures(
     fitted: Any,
     data: str,
     others: list[str],
-    part: str,
+    part: str | None,
     writer: Any,
     out_file: Path | None,
     as_json: bool,

@@ -5,7 +5,8 @@ from fenchel.data.masks import HALVES, as_mask, half_mask, load_mask
 from fenchel.data.pictures import (
     Pictures,
     check_pictures,
-    is_divided,
+    parts_of,
+    load_part,
     load_pictures,
     require_shape,
 )
@@ -27,8 +28,9 @@ __all__ = [
     "check_samples",
     "default_columns",
     "half_mask",
-    "is_divided",
+    "parts_of",
     "load_mask",
+    "load_part",
     "load_pictures",
     "load_rows",
     "load_samples",

@@ -79,8 +79,9 @@ def _wrong_dimensions(array: NDArray, name: str) -> str:
     if array.ndim == 0:
         return f"{name} is a single number; give one row for each example."
     return (
-        f"{name} has {array.ndim} dimensions, {array.shape}; "
-        "flatten each example first, as in x.reshape(len(x), -1)."
+        f"{name} has {array.ndim} dimensions, {array.shape}; flatten each example first, as in "
+        "x.reshape(len(x), -1), or, if they are pictures, choose settings for those, as --preset "
+        "mnist."
     )
 
 

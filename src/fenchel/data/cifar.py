@@ -3,6 +3,7 @@
 The Python version is a pickle, which could run code when it is read, and is refused.
 """
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -33,9 +34,9 @@ def refuse_pickle(path: Path) -> None:
         )
 
 
-def has_batches(folder: Path) -> bool:
-    """Whether this is a folder of the binary version, as far as the names tell."""
-    return any((folder / f"{name}.bin").exists() for part in _BATCHES.values() for name in part)
+def has_batches(folder: Path, parts: Iterable[str] = _BATCHES) -> bool:
+    """Whether this folder has some of these parts in the binary version, as far as names tell."""
+    return any((folder / f"{name}.bin").exists() for part in parts for name in _BATCHES[part])
 
 
 def read_batches(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:

@@ -2,6 +2,7 @@
 
 import gzip
 import math
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -21,9 +22,9 @@ def is_idx(path: Path) -> bool:
     return "idx" in path.name.lower()
 
 
-def has_idx(folder: Path) -> bool:
-    """Whether a part of an MNIST is in this folder, as far as the names tell."""
-    return any(_pictures_file(folder, part) for part in _PREFIX)
+def has_idx(folder: Path, parts: Iterable[str] = _PREFIX) -> bool:
+    """Whether a part of an MNIST, one of these, is in this folder, as far as the names tell."""
+    return any(_pictures_file(folder, part) for part in parts)
 
 
 def read_idx_folder(folder: Path, part: str) -> tuple[NDArray[np.uint8], NDArray | None]:

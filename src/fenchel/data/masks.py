@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from fenchel.choices import choose
+from fenchel.choices import choose, nearest
 from fenchel.data.npz_pictures import read_any
 from fenchel.data.picture_files import PICTURE_KINDS, read_picture
 from fenchel.data.pictures import Shape
@@ -37,7 +37,10 @@ def load_mask(path: str | Path, shape: Shape) -> Mask:
     """
     path = Path(path)
     if not path.is_file():
-        raise InputError(f"{path} is no file; give a mask as a picture or as a .npy file.")
+        raise InputError(
+            f"{path} is no file{nearest(str(path), list(HALVES))}; give {', '.join(HALVES)}, or a "
+            "mask as a picture or as a .npy file."
+        )
     return _over(_marks(path), shape, str(path))
 
 

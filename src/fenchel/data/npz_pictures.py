@@ -15,10 +15,10 @@ _LABELS = {"x_train": ("y_train",), "x_test": ("y_test",)}
 _OTHER_LABELS = ("y", "labels")
 
 
-def has_parts(path: Path) -> bool:
-    """Whether its arrays are called as those of data in two parts."""
+def has_part(path: Path, part: str) -> bool:
+    """Whether an array of it is called as that part of divided data."""
     with reading(path, "a .npz file"), zipfile.ZipFile(path) as archive:
-        return any(name in _LABELS for name in names_in(archive))
+        return f"x_{part}" in names_in(archive)
 
 
 def read_npz(path: Path, part: str) -> tuple[NDArray[np.uint8], NDArray | None]:

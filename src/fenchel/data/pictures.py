@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from fenchel.data.cifar import has_batches, read_batch, read_batches, refuse_pickle
 from fenchel.data.idx import has_idx, is_idx, read_idx, read_idx_folder
-from fenchel.data.npz_pictures import has_parts, read_npy, read_npz
+from fenchel.data.npz_pictures import has_part, read_npy, read_npz
 from fenchel.data.picture_arrays import to_pictures
 from fenchel.data.picture_files import PICTURE_KINDS, read_picture_file, read_picture_folder
 from fenchel.errors import InputError
@@ -96,13 +96,21 @@ def load_pictures(source: ArrayLike | str | Path, part: str = "train") -> Pictur
     return Pictures(to_pictures(source, "The array"), "array")
 
 
-def is_divided(source: str | Path) -> bool:
-    """Whether a file or a folder has a part train or test, or else is whole."""
+def load_part(source: str | Path, part: str | None) -> Pictures:
+    """That part; where none is named, what training has not seen, or all if it is not divided."""
+    return load_pictures(source, part or ("test" if "test" in parts_of(source) else "train"))
+
+
+def parts_of(source: str | Path) -> tuple[str, ...]:
+    """Which of train and test a file or a folder has; none of them if it is whole."""
     path = Path(source)
+    return tuple(part for part in PARTS if _has(path, part))
+
+
+def _has(path: Path, part: str) -> bool:
     if path.is_dir():
-        in_folders = any((path / part).is_dir() for part in PARTS)
-        return in_folders or has_batches(path) or has_idx(path)
-    return path.suffix.lower() == ".npz" and path.is_file() and has_parts(path)
+        return (path / part).is_dir() or has_batches(path, [part]) or has_idx(path, [part])
+    return path.suffix.lower() == ".npz" and path.is_file() and has_part(path, part)
 
 
 def require_shape(pictures: Pictures, shape: Shape, source: str) -> None:

@@ -65,13 +65,12 @@ class Repeat(AbstractStack):
         return self.layer.exact and self.between.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        first, others = _step_keys(key, self.count)
-        particle = self.layer(f, particle, first)
+        others, last = _step_keys(key, self.count)
 
         def step(particle: Particle, keys: Key) -> Particle:
-            return self.layer(f, self.between(f, particle, keys[0]), keys[1])
+            return self.between(f, self.layer(f, particle, keys[0]), keys[1])
 
-        return _scan(step, particle, others, self.remat)
+        return self.layer(f, _scan(step, particle, others, self.remat), last)
 
     def in_order(self) -> list[AbstractDynamics]:
         return [self.layer] + [self.between, self.layer] * (self.count - 1)
@@ -102,17 +101,17 @@ class PerStep(AbstractStack):
         return self.layers.exact and self.between.exact
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        first, others = _step_keys(key, self.count)
-        particle = unstack(self.layers, 0)(f, particle, first)
-        again = (self.between, unstack(self.layers, slice(1, None)))
+        others, last = _step_keys(key, self.count)
+        again = (unstack(self.layers, slice(-1)), self.between)
         arrays, static = eqx.partition(again, eqx.is_array)
 
         def step(particle: Particle, inputs: tuple[PyTree, Key]) -> Particle:
             own, keys = inputs
-            between, layer = eqx.combine(own, static)
-            return layer(f, between(f, particle, keys[0]), keys[1])
+            layer, between = eqx.combine(own, static)
+            return between(f, layer(f, particle, keys[0]), keys[1])
 
-        return _scan(step, particle, (arrays, others), self.remat)
+        particle = _scan(step, particle, (arrays, others), self.remat)
+        return unstack(self.layers, -1)(f, particle, last)
 
     def in_order(self) -> list[AbstractDynamics]:
         layers = [unstack(self.layers, 0)]
@@ -122,9 +121,13 @@ class PerStep(AbstractStack):
 
 
 def _step_keys(key: Key, count: int) -> tuple[Key, Key]:
-    """Of the first step; and of each that follows, with what comes before it: (count - 1, 2)."""
+    """Of each step but the last, with what comes after it: (count - 1, 2); and of the last.
+
+    The last is no part of a loop, so that what nobody asks for in the end (often the score there,
+    which is as dear as the step) is not computed.
+    """
     keys = jax.random.split(key, 2 * count - 1)
-    return keys[0], keys[1:].reshape(count - 1, 2)
+    return keys[:-1].reshape(count - 1, 2), keys[-1]
 
 
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:

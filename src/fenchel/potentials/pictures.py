@@ -79,8 +79,10 @@ class ResidualBlock(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         y = self.second(self.activation(self.first(self.activation(x))))
-        short = x if self.shortcut is None else self.shortcut(x)
-        return halved(y + short) if self.halves else y + short
+        x, y = (
+            (halved(x), halved(y)) if self.halves else (x, y)
+        )  # before the shortcut, a cheaper one
+        return y + (x if self.shortcut is None else self.shortcut(x))
 
 
 class ResidualNet(eqx.Module):

@@ -3,7 +3,13 @@
 from fenchel.samplers.chains import Ensemble, Persistent, Tuned
 from fenchel.samplers.embedding import AbstractSampler, Embedding
 from fenchel.samplers.fused import FusedLangevin
-from fenchel.samplers.gradients import AbstractGradient, BackPropagation, Detached, Truncated
+from fenchel.samplers.gradients import (
+    AbstractGradient,
+    BackPropagation,
+    Detached,
+    Truncated,
+    valued,
+)
 from fenchel.samplers.scouts import Scouts
 
 __all__ = [
@@ -18,4 +24,5 @@ __all__ = [
     "Scouts",
     "Truncated",
     "Tuned",
+    "valued",
 ]

@@ -36,6 +36,10 @@ class AbstractSampler(eqx.Module):
     ) -> tuple[Particle, PyTree]:
         """As many particles as there are `points` (of the data), and the new state."""
 
+    def reordered(self, state: PyTree, key: Key) -> PyTree:
+        """The state in another order, for samplers that take up what they remember in turn."""
+        return state
+
 
 class Embedding(AbstractSampler):
     """q(x, v): the start's draw, moved by the dynamics, with its exact joint density.
@@ -71,6 +75,9 @@ class Embedding(AbstractSampler):
         keys = _keys(key, points)
         particles = jax.vmap(one, axis_name=BATCH)(points, *keys)
         return particles, sampler.start.remember(state, particles.x)
+
+    def reordered(self, state: PyTree, key: Key) -> PyTree:
+        return self.start.reordered(state, key)
 
     def settled(self, key: Key) -> "Embedding":
         """As it is handed out: no draw depends on the others of its batch."""

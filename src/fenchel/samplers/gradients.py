@@ -14,28 +14,37 @@ from jax import lax
 
 from fenchel.dynamics import Particle
 from fenchel.samplers.embedding import AbstractSampler
-from fenchel.shapes import Key, Point, Points, Potential, PyTree, Scalar
+from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree, Scalar
 
 
 class AbstractGradient(eqx.Module):
     """How the step of f sees its sampler's draws."""
 
-    @abstractmethod
     def draw(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
     ) -> tuple[Particle, PyTree]:
         """`sampler.draw`, as seen by the gradient with respect to f."""
+        particles, state = self.moved(sampler, f, points, state, key)
+        return valued(particles, jax.vmap(paramax.unwrap(f))(particles.x)), state
+
+    @abstractmethod
+    def moved(
+        self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
+    ) -> tuple[Particle, PyTree]:
+        """The same, but for f's values at the draws, which are still to be taken there.
+
+        Along the way its values are not to be differentiated; and whoever needs f at other points,
+        too, can look at all of them at once.
+        """
 
 
 class BackPropagation(AbstractGradient):
     """Through every step of the dynamics: the gradient of the objective as written."""
 
-    def draw(
+    def moved(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
     ) -> tuple[Particle, PyTree]:
-        # f at the end is looked at afresh: along the way its values are not to be differentiated.
-        particles, state = sampler.draw(f, points, state, key)
-        return _valued(particles, f), state
+        return sampler.draw(f, points, state, key)
 
 
 class Truncated(AbstractGradient):
@@ -44,11 +53,10 @@ class Truncated(AbstractGradient):
     So it is for f. A sampler that learns from the same draw does see all of its own steps.
     """
 
-    def draw(
+    def moved(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
     ) -> tuple[Particle, PyTree]:
-        particles, state = sampler.draw(_still(f), points, state, key)
-        return _valued(particles, f), state
+        return sampler.draw(_still(f), points, state, key)
 
 
 class Detached(AbstractGradient):
@@ -58,11 +66,10 @@ class Detached(AbstractGradient):
     the sampler too. (The paper's released code learns from pictures so.)
     """
 
-    def draw(
+    def moved(
         self, sampler: AbstractSampler, f: Potential, points: Points, state: PyTree, key: Key
     ) -> tuple[Particle, PyTree]:
-        particles, state = sampler.draw(Straight(_still(f)), points, state, key)
-        return _valued(particles, f), state
+        return sampler.draw(Straight(_still(f)), points, state, key)
 
 
 class Straight(eqx.Module):
@@ -81,7 +88,6 @@ def _still(f: Potential) -> Potential:
     return eqx.combine(lax.stop_gradient(arrays), static)
 
 
-def _valued(particles: Particle, f: Potential) -> Particle:
-    """The particles with f's value at them, as f's gradient sees it."""
-    values = jax.vmap(paramax.unwrap(f))(particles.x)
+def valued(particles: Particle, values: Array) -> Particle:
+    """The particles with these values of f, as f's gradient sees them."""
     return eqx.tree_at(lambda p: p.f, particles, values)

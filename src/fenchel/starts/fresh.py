@@ -17,10 +17,6 @@ class AbstractFresh(eqx.Module):
     def __call__(self, point: Point, key: Key) -> Point:
         """Where one chain begins."""
 
-    @abstractmethod
-    def settled(self) -> "Noise":
-        """As a model is handed out: one that keeps nothing of any data point."""
-
 
 class Noise(AbstractFresh):
     """Normal with deviation `scale`; or, where points are kept in a finite `box`, uniform in it,
@@ -34,12 +30,9 @@ class Noise(AbstractFresh):
             return self.scale * jax.random.normal(key, point.shape, point.dtype)
         return jax.random.uniform(key, point.shape, point.dtype, *self.box)
 
-    def settled(self) -> "Noise":
-        return self
-
 
 class Occluded(AbstractFresh):
-    """Noise, or as often a data point of which one of the `masks` hides a part behind noise.
+    """A data point of which one of the `masks` hides a part behind noise.
 
     f so learns which part goes with which: chains that end with halves of two different digits
     come from here, and are told from data. Completion begins at such points.
@@ -49,10 +42,6 @@ class Occluded(AbstractFresh):
     masks: Array  # (k, d), true where hidden
 
     def __call__(self, point: Point, key: Key) -> Point:
-        whole_key, mask_key, noise_key = jax.random.split(key, 3)
+        mask_key, noise_key = jax.random.split(key)
         hidden = jax.random.choice(mask_key, self.masks)
-        hidden |= jax.random.bernoulli(whole_key)
         return jnp.where(hidden, self.noise(point, noise_key), point)
-
-    def settled(self) -> Noise:
-        return self.noise

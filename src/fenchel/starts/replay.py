@@ -5,29 +5,38 @@ from typing import NamedTuple
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+from jax import lax
 
 from fenchel.dynamics import CentredNormal
 from fenchel.shapes import Array, Key, Momentum, Point, Points, Scalar
+from fenchel.starts.batch_norm import BATCH
 from fenchel.starts.fresh import AbstractFresh, Noise
 from fenchel.starts.start import AbstractStart
 
 
 class Buffer(NamedTuple):
     points: Points
-    cursor: Array  # where the next batch is written; the oldest points go first
+    turn: Array  # whose it is among the chains
 
 
 class Replay(AbstractStart):
-    """A point of the buffer, or with probability `restart` a fresh one, as all of it is at first.
+    """As many chains as it has room for, taken up in turn and put back where they were.
+
+    Picked at random and put in the place of others, a few would soon have bred all the rest. With
+    probability `restart` a chain begins anew, as `fresh` says, as all do at first; where `aside` is
+    given, every other one as that says, and those are for learning only: a model that is handed out
+    has none of them, and begins no chain anew.
 
     What it holds has no tractable density, so, as for the empirical start, `log_q` counts the
-    momentum only.
+    momentum only. For use under `vmap` with the axis named `BATCH`.
     """
 
     momentum: CentredNormal
     capacity: int = eqx.field(static=True, default=10_000)
     restart: float = eqx.field(static=True, default=0.05)
     fresh: AbstractFresh = Noise()
+    aside: AbstractFresh | None = None
+    stride: int = eqx.field(static=True, default=1)  # from one of its chains to the next
 
     @property
     def exact(self) -> bool:
@@ -36,25 +45,46 @@ class Replay(AbstractStart):
     def init(self, data: Points, key: Key) -> Buffer:
         row_key, fresh_key = jax.random.split(key)
         rows = jax.random.randint(row_key, (self.capacity,), 0, data.shape[0])
-        points = jax.vmap(self.fresh)(data[rows], jax.random.split(fresh_key, self.capacity))
+        keys = jax.random.split(fresh_key, self.capacity)
+        points = jax.vmap(self._begun)(jnp.arange(self.capacity), data[rows], keys)
         return Buffer(points, jnp.zeros((), jnp.int32))
 
     def draw(self, point: Point, state: Buffer, key: Key) -> tuple[Point, Momentum, Scalar]:
-        pick_key, restart_key, fresh_key, v_key = jax.random.split(key, 4)
-        old = state.points[jax.random.randint(pick_key, (), 0, self.capacity)]
-        new = self.fresh(point.astype(old.dtype), fresh_key)
+        restart_key, fresh_key, v_key = jax.random.split(key, 3)
+        slot = self._slot(state.turn + lax.axis_index(BATCH))
+        old = state.points[slot]
+        new = self._begun(slot, point.astype(old.dtype), fresh_key)
         x = jnp.where(jax.random.bernoulli(restart_key, self.restart), new, old)
         v, log_v = self.momentum.draw(v_key)
         return x, v, log_v
 
-    def settled(self, key: Key) -> "Replay":
-        return eqx.tree_at(lambda r: r.fresh, self, self.fresh.settled())
-
     def remember(self, state: Buffer, x: Points) -> Buffer:
-        x = x[-self.capacity :]  # of more than it can hold, the last
-        slots = (state.cursor + jnp.arange(x.shape[0])) % self.capacity
+        n = x.shape[0]
+        # Of more than it can hold, the last.
+        slots = self._slot(state.turn + jnp.arange(n))[-self._chains :]
+        x = x[-self._chains :]
         # A particle that ran off must not be met again.
         whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)
         kept = jnp.where(whole, x, state.points[slots])
-        cursor = (state.cursor + x.shape[0]) % self.capacity
-        return Buffer(state.points.at[slots].set(kept), cursor.astype(state.cursor.dtype))
+        turn = (state.turn + n) % self._chains
+        return Buffer(state.points.at[slots].set(kept), turn.astype(state.turn.dtype))
+
+    def reordered(self, state: Buffer, key: Key) -> Buffer:
+        slots = self._slot(jnp.arange(self._chains))
+        points = state.points[jax.random.permutation(key, slots)]
+        return Buffer(state.points.at[slots].set(points), jnp.zeros_like(state.turn))
+
+    def settled(self, key: Key) -> "Replay":
+        stride = self.stride if self.aside is None else 2 * self.stride
+        return Replay(self.momentum, self.capacity, 0.0, self.fresh, None, stride)
+
+    @property
+    def _chains(self) -> int:
+        return -(-self.capacity // self.stride)
+
+    def _slot(self, turn: Array) -> Array:
+        return self.stride * (turn % self._chains)
+
+    def _begun(self, slot: Array, point: Point, key: Key) -> Point:
+        fresh = self.fresh(point, key)
+        return fresh if self.aside is None else jnp.where(slot % 2, self.aside(point, key), fresh)

@@ -31,6 +31,10 @@ class AbstractStart(eqx.Module):
     def remember(self, state: PyTree, x: Points) -> PyTree:
         """The state after the dynamics brought a batch to `x`."""
 
+    def reordered(self, state: PyTree, key: Key) -> PyTree:
+        """What it remembers in another order, for those who hand it out in turn."""
+        return state
+
     def settled(self, key: Key) -> "AbstractStart":
         """As it is handed out, for those that are otherwise while they are learnt."""
         return self

@@ -27,7 +27,14 @@ from fenchel.estimators import (
     weight_lag,
 )
 from fenchel.parameters import definite, learnt, split
-from fenchel.samplers import AbstractGradient, AbstractSampler, Embedding, Scouts, Truncated
+from fenchel.samplers import (
+    AbstractGradient,
+    AbstractSampler,
+    Embedding,
+    Scouts,
+    Truncated,
+    valued,
+)
 from fenchel.shapes import Array, Key, Points, Potential, PyTree, Scalar
 from fenchel.starts import AbstractDensityStart
 from fenchel.train.guard import Guard, Outcome
@@ -243,9 +250,12 @@ class MaxMin(AbstractLearner):
         self, f: Potential, sampler: AbstractSampler, batch: Points, memory: PyTree, key: Key
     ) -> tuple[Scalar, tuple[Seen, PyTree]]:
         """What f ascends, on one draw; and what was seen of it, with the sampler's new memory."""
-        particles, memory = self.gradient.draw(sampler, f, batch, memory, key)
+        particles, memory = self.gradient.moved(sampler, f, batch, memory, key)
         f = paramax.unwrap(f)
-        at_data = jax.vmap(f)(batch)
+        # At data and draws in one pass: twice as many points take less than twice as long.
+        values = jax.vmap(f)(jnp.concatenate([batch, particles.x]))
+        at_data, at_draws = jnp.split(values, [batch.shape[0]])
+        particles = valued(particles, at_draws)
         weighed = self._scouted(particles, f, sampler, key)
         total = self.bound.value(at_data, weighed)
         if self.gradient_penalty:  # of points that stand still: the sampler does not feel it

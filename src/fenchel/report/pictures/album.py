@@ -16,7 +16,8 @@ from fenchel.report.page.settings import settings_section
 from fenchel.report.page.training import training_section
 from fenchel.report.page.trajectories import trace
 from fenchel.report.page.verdicts import verdicts_section
-from fenchel.report.pictures.grid import Picture, grid, picture_bytes, strip
+from fenchel.report.pictures.grid import grid, picture_bytes, strip
+from fenchel.report.pictures.neighbours import EACH, SPACES
 from fenchel.report.pictures.opened import PictureRun
 from fenchel.result import Fit
 from fenchel.samplers import Embedding
@@ -24,6 +25,7 @@ from fenchel.samplers import Embedding
 SHOWN = 64
 FOLLOWED, FRAMES = 6, 9  # pictures that are followed through the dynamics, and steps that are shown
 MID_GREY = 128
+TINY = 0.01  # grey levels: a change of less is not made to look like one
 PARTS = {
     "verdicts": "Verdicts",
     "samples": "Samples",
@@ -51,7 +53,7 @@ def picture_report(run: PictureRun, evaluation: Evaluation, source: str) -> str:
         _samples(run, figures["samples"]),
         _dynamics(run),
         _energies(figures["energies"]),
-        _neighbours(figures["neighbours"]),
+        _neighbours(figures["neighbours"], evaluation),
         training_section(run.rows),
         settings_section(run.record, run.own),
         commands_section(run.record, source),
@@ -98,11 +100,8 @@ def _dynamics(run: PictureRun) -> Markup:
     frames = _frames(run.fit)
     if frames is None:
         return section("dynamics", "Dynamics", "This sampler has none: its start is all of it.")
-    first, last = frames[0].astype(float), frames[-1].astype(float)
-    change = last - first
-    factor = max(1.0, MID_GREY / max(1.0, float(np.abs(change).max())))
-    magnified = np.clip(np.round(MID_GREY + factor * change), 0, 255).astype(np.uint8)
-    rows = strip(np.concatenate([frames, magnified[None]]))
+    magnified, factor = _magnified(frames[-1] - frames[0])
+    rows = strip(np.stack([run.fit.as_pictures(each) for each in (*frames, magnified)]))
     caption = (
         f"{frames.shape[1]} pictures, a row each, at {len(frames)} of their steps. The last column "
         f"is the whole change around grey, {factor:.0f} times as large as it is."
@@ -111,12 +110,18 @@ def _dynamics(run: PictureRun) -> Markup:
     return section("dynamics", "Dynamics", lead, figure(shown, caption, kind="single"))
 
 
-def _frames(fit: Fit) -> Picture | None:
-    """(steps, n, height, width, channels), the first and the last of the steps among them."""
+def _magnified(change: np.ndarray) -> tuple[np.ndarray, float]:
+    """A change of grey levels, however small, around grey; and how much larger than it is."""
+    factor = max(1.0, MID_GREY / max(TINY, float(np.abs(change).max())))
+    return MID_GREY + factor * change, factor
+
+
+def _frames(fit: Fit) -> np.ndarray | None:
+    """(steps, n, d) in grey levels, not rounded; the first and the last step are among them."""
     if not isinstance(fit.sampler, Embedding):
         return None
     frames = trace(fit, FOLLOWED, fit.config.seed, FRAMES)
-    return np.stack([fit.as_pictures(x) for x in frames]) if len(frames) > 1 else None
+    return frames if len(frames) > 1 else None
 
 
 def _energies(path: Path) -> Markup:
@@ -126,10 +131,12 @@ def _energies(path: Path) -> Markup:
     return section("energies", "Energies", lead, figure(histogram, caption, kind="single"))
 
 
-def _neighbours(path: Path) -> Markup:
+def _neighbours(path: Path, evaluation: Evaluation) -> Markup:
     lead = "A model that knows its training pictures by heart would show them again."
     pairs = _image(path.read_bytes(), "Samples with the training pictures nearest to them.")
-    caption = "Each sample, and the training pictures that are nearest to it."
+    by = [name for name in SPACES if f"nearest_{name}" in evaluation.values]
+    groups = " and, after another, those ".join(f"nearest to it by {name}" for name in by)
+    caption = f"A row for each sample, then after a gap the {EACH} training pictures {groups}."
     return section("neighbours", "Neighbours", lead, figure(pairs, caption, kind="single"))
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fenchel.data import HALVES, half_mask, load_mask, load_pictures, require_shape
+from fenchel.data import HALVES, half_mask, load_mask, load_part, require_shape
 from fenchel.errors import InputError
 from fenchel.report.pictures.grid import grid, save_animation, save_picture, strip
 from fenchel.saving import load
@@ -18,7 +18,7 @@ def complete_pictures(
     source: str,
     out: Path,
     mask: str,
-    part: str,
+    part: str | None,
     n: int,
     rounds: int,
     seed: int,
@@ -30,7 +30,7 @@ def complete_pictures(
     fit = load(run)
     if fit.shape is None:
         raise InputError(f"{run} is a model of a table: completion is for pictures.")
-    pictures = load_pictures(source, part)
+    pictures = load_part(source, part)
     require_shape(pictures, fit.shape, source)
     hidden = half_mask(mask, fit.shape) if mask in HALVES else load_mask(mask, fit.shape)
     given = pictures.x[:n]

@@ -8,6 +8,7 @@ import numpy as np
 from fenchel.dynamics import Chain
 from fenchel.result import Fit
 from fenchel.samplers import Embedding
+from fenchel.starts import Replay
 
 
 class Movement(NamedTuple):
@@ -19,7 +20,7 @@ class Movement(NamedTuple):
 
 
 def movement(fit: Fit, draws: int, seed: int) -> Movement | None:
-    """None for a sampler that is no embedding, and has no start."""
+    """None for a sampler whose draws have no beginning of their own."""
     still = start_alone(fit)
     if still is None:
         return None
@@ -29,8 +30,11 @@ def movement(fit: Fit, draws: int, seed: int) -> Movement | None:
 
 
 def start_alone(fit: Fit) -> Fit | None:
-    """The same without its dynamics: a seed draws what it would have begun with."""
+    """The same without its dynamics: a seed draws what it would have begun with.
+
+    None for samplers without a start, and for chains, which begin where they had come to before.
+    """
     sampler = fit.sampler
-    if not isinstance(sampler, Embedding):
+    if not isinstance(sampler, Embedding) or isinstance(sampler.start, Replay):
         return None
     return replace(fit, sampler=Embedding(sampler.start, Chain()))

@@ -20,6 +20,7 @@ from fenchel.report.pictures.opened import PictureRun
 
 SHOWN = 12  # samples in the figure, each with
 EACH = 4  # neighbours of either kind
+SPACES = ("pixels", "features")  # in which they are near
 MOST = 2_000  # samples and held-out pictures whose distances are compared
 NEAR = 0.01  # the share of held-out pictures that are called near to a training picture
 SUSPECT, LEARNT = 0.05, 0.5  # shares of samples that are as near
@@ -113,8 +114,8 @@ def add_memorisation(found: Findings, space: Space) -> None:
     value = f"{share:.1%} of samples are suspiciously near to one{or_mirrored}"
     meaning = (
         f"Nearer than all but {NEAR:.0%} of {len(real):,} held-out pictures; the median distance "
-        f"of samples is {median:.4g}, of those pictures {np.median(real):.4g}. Some are in "
-        "neighbours.png."
+        f"of samples is {median:.4g}, of those pictures {np.median(real):.4g}. Some samples are in "
+        f"neighbours.png, a row each, with the {EACH} that are nearest by {space.name}."
     )
     verdict = "good" if share <= SUSPECT else "caution" if share <= LEARNT else "bad"
     if verdict != "good":

@@ -5,20 +5,23 @@ from typing import Any
 import numpy as np
 from scipy.stats import rankdata
 
-from fenchel.data import Pictures, is_divided, load_pictures, require_shape
+from fenchel.data import Pictures, load_part, parts_of, require_shape
+from fenchel.errors import InputError
 from fenchel.picture_parts import picture_shape
 from fenchel.report.pictures.energies import potential_of
 from fenchel.result import Fit
 
 
-def load_scores(fit: Fit, own: str, others: list[str], part: str) -> dict[str, np.ndarray]:
+def load_scores(fit: Fit, own: str, others: list[str], part: str | None) -> dict[str, np.ndarray]:
     """f at the pictures of each source, by its name; the first is the model's own kind.
 
     Of the others that part is taken too, and all of those that are not divided into parts.
     """
-    pictures = {own: load_pictures(own, part)}
+    pictures = {own: load_part(own, part)}
     for other in others:
-        pictures[other] = load_pictures(other, part) if is_divided(other) else load_pictures(other)
+        if other in pictures:
+            raise InputError(f"{other} is given twice: give each source once.")
+        pictures[other] = load_part(other, part if parts_of(other) else None)
     # All are looked at before any is scored, which takes long.
     matching = {source: _matching(fit, found, source) for source, found in pictures.items()}
     return {source: potential_of(fit, found.x) for source, found in matching.items()}
