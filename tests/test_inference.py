@@ -76,6 +76,13 @@ def test_a_fit_off_its_optimum_says_so_and_one_step_mends_it(data):
     assert "train longer" not in str(fit.one_step().summary())
 
 
+def test_a_step_out_of_the_space_of_models_is_refused(data):
+    """From a variance of a quarter Newton's step leads beyond infinity."""
+    steep = Linear(lambda x: jnp.sum(x**2, keepdims=True), 2, weights=[-2.0])
+    with pytest.raises(InputError, match=r"an f whose integral is in doubt \(.*train longer"):
+        gaussian_fit(data, steep).one_step()
+
+
 def test_the_sandwich_can_be_asked_for_and_the_unknown_not(data):
     fit = gaussian_fit(data)
     robust = fit.summary(covariance="sandwich")
@@ -122,7 +129,14 @@ def test_whose_optimum_is_the_likelihoods():
     assert not is_likelihood(ScoreMatching())
 
 
+def test_what_is_not_finite_is_no_standard_error(data):
+    with pytest.raises(InputError, match="standard errors are not finite: look for outliers"):
+        gaussian_fit(data).summary(1e25 * data)
+
+
 def test_what_has_no_answer(data):
+    with pytest.raises(InputError, match="4 rows are too few for the standard errors of 4 param"):
+        gaussian_fit(data).summary(data[:4])
     net = MLP(2, 32, 2, key=jax.random.key(0))
     with pytest.raises(InputError, match=r"f has 1,185 parameters.*A net's weights"):
         gaussian_fit(data, net).summary()

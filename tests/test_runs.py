@@ -202,6 +202,20 @@ def test_what_a_kill_leaves_behind_is_no_harm(whole, stopped):
     assert_equal_runs(whole, stopped)
 
 
+def test_with_what_a_run_was_gone_on_is_in_its_record(stopped, monkeypatch):
+    """Where it is not what it was begun with; each time that it changes."""
+    before = json.loads((stopped / "config.json").read_text())
+    assert "sittings" not in before
+    for device in ("gpu: another", "gpu: another", "gpu: a third"):
+        monkeypatch.setattr("fenchel.runs.device", lambda device=device: device)
+        fit(stopped, resume=True)
+    record = json.loads((stopped / "config.json").read_text())
+    sittings = record.pop("sittings")
+    assert record == before
+    assert [each["device"] for each in sittings] == ["gpu: another", "gpu: a third"]
+    assert sittings[0]["packages"] == before["packages"]
+
+
 def test_a_finished_run_resumed_only_writes_its_model_again(whole, tmp_path):
     copy = Path(shutil.copytree(whole, tmp_path / "copy"))
     (copy / "model.safetensors").unlink()

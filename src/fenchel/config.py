@@ -13,6 +13,8 @@ from fenchel.errors import InputError
 
 T = TypeVar("T")
 
+# What runs did before there was a setting for it, where that is not the default now.
+BEFORE: dict[str, dict[str, Any]] = {"training": {"scouts": 0.0}}
 RECORD = "fenchel-run"  # the format of a run's record, one part of which is its choices
 
 
@@ -227,6 +229,12 @@ class Config:
     def from_dict(cls, values: dict[str, Any]) -> "Config":
         """Strictly: an unknown name or a value of the wrong type is an error that says so."""
         return _parse(cls, values, "")
+
+    @classmethod
+    def of_record(cls, values: dict[str, Any]) -> "Config":
+        """What a run was begun with, of this version or an earlier one with fewer settings."""
+        sections = {name: BEFORE.get(name, {}) | values.get(name, {}) for name in BEFORE}
+        return cls.from_dict(values | sections)
 
     @classmethod
     def from_file(cls, path: str | Path) -> "Config":

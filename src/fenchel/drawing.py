@@ -25,6 +25,13 @@ LARGE = 512  # dimensions, from which on
 FEW = 128  # are: such points are pictures, and each passes through a large net
 
 
+class LogWeights(NamedTuple):
+    """log importance weights, and which of the draws ended where their start never goes."""
+
+    log_w: np.ndarray
+    afar: np.ndarray
+
+
 class Drawing(NamedTuple):
     """A potential with its sampler, what that remembers, and the data points it may begin at."""
 
@@ -67,25 +74,31 @@ class Drawing(NamedTuple):
         parts = self._in_chunks(_weighted, count, key)
         return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
 
-    def log_weights(self, chunks: int, key: Key) -> np.ndarray:
+    def log_weights(self, chunks: int, key: Key) -> "LogWeights":
         """log importance weights of so many chunks of draws; their mean weight estimates Z."""
         self.require_density("An importance weight")
-        keys = jax.random.split(key, chunks)
-        return np.concatenate(
-            [np.asarray(_log_weights(self, self.chunk, k), np.float64) for k in keys]
-        )
+        scouts, keys = self._scouts, jax.random.split(key, chunks)
+        parts = [_log_weights(self, scouts, self.chunk, own) for own in keys]
+        log_w, afar = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return LogWeights(log_w.astype(np.float64), afar)
 
     def unseen(self, chunks: int, key: Key) -> np.ndarray | None:
-        """log weights of so many chunks of scouts, for f's integral where the sampler never goes.
+        """log weights of so many chunks of scouts, for f's integral where the start never goes.
 
         None where nobody can tell: the start has no density, or f no base measure.
         """
-        start, scale = getattr(self.sampler, "start", None), base_scale(self.f)
-        if scale is None or not isinstance(start, AbstractDensityStart):
+        scouts = self._scouts
+        if scouts is None:
             return None
         keys = jax.random.split(key, chunks)
-        sent = [_unseen(self, Scouts(scale), self.chunk, own) for own in keys]
+        sent = [_unseen(self, scouts, self.chunk, own) for own in keys]
         return np.concatenate([np.asarray(log_w, np.float64) for log_w in sent])
+
+    @property
+    def _scouts(self) -> Scouts | None:
+        start, scale = getattr(self.sampler, "start", None), base_scale(self.f)
+        dense = isinstance(start, AbstractDensityStart)
+        return Scouts(scale) if dense and scale is not None else None
 
     def require_density(self, what: str) -> None:
         """Refuse what cannot be had without the sampler's exact density."""
@@ -125,15 +138,25 @@ def _draw(drawing: Drawing, n: int, key: Key) -> tuple[Particle, PyTree]:
 
 
 @eqx.filter_jit
-def _log_weights(drawing: Drawing, n: int, key: Key) -> Array:
-    return _or_none(_draw(drawing, n, key)[0].log_weight)
+def _log_weights(drawing: Drawing, scouts: Scouts | None, n: int, key: Key) -> tuple[Array, Array]:
+    """And which of them end where the start never goes."""
+    particles, _ = _draw(drawing, n, key)
+    log_w = _or_none(particles.log_weight)
+    if scouts is None:
+        return log_w, jnp.zeros(n, bool)
+    start = _dense_start(drawing)
+    return log_w, jax.vmap(lambda x: scouts.afar(start, x))(particles.x)
 
 
 @eqx.filter_jit
 def _unseen(drawing: Drawing, scouts: Scouts, n: int, key: Key) -> Array:
-    f, start = paramax.unwrap((drawing.f, cast(Embedding, drawing.sampler).start))
     dim = drawing.points.shape[1]
-    return _or_none(scouts.beyond(f, cast(AbstractDensityStart, start), n, dim, key))
+    start = _dense_start(drawing)
+    return _or_none(scouts.beyond(paramax.unwrap(drawing.f), start, n, dim, key))
+
+
+def _dense_start(drawing: Drawing) -> AbstractDensityStart:
+    return paramax.unwrap(cast(Embedding, drawing.sampler).start)
 
 
 @eqx.filter_jit

@@ -89,7 +89,7 @@ def infer(
 
     `model` gives what stands for integrals over the model, for those methods that need them.
     """
-    _refuse(f, config, seen.estimator)
+    _refuse(f, config, seen)
     estimator = seen.estimator
     if not is_likelihood(estimator):
         if covariance not in (None, "sandwich"):
@@ -168,6 +168,11 @@ def _inference(
     source, notes = "", []
     estimator = seen.estimator
     assert estimator is not None
+    if not all(np.isfinite(numbers).all() for numbers in asymptotics):
+        raise InputError(
+            "f's derivatives at these rows are so large that standard errors are not finite: look "
+            "for outliers among them, or scale them."
+        )
     if isinstance(estimator, MaximumLikelihood):
         source = f" by {estimator.measure.name}"
         if isinstance(estimator.measure, WeightedDraws):
@@ -251,8 +256,9 @@ def _far(asymptotics: Asymptotics) -> list[str]:
     return []
 
 
-def _refuse(f: Potential, config: Config, estimator: AbstractEstimator | None) -> None:
+def _refuse(f: Potential, config: Config, seen: Seen) -> None:
     """What has no answer."""
+    estimator, rows = seen.estimator, len(seen.data)
     count = flat(f)[0].size
     if count == 0:
         raise InputError("f has no parameters, and so no standard errors.")
@@ -261,6 +267,10 @@ def _refuse(f: Potential, config: Config, estimator: AbstractEstimator | None) -
             f"f has {count:,} parameters: standard errors are for models with few of them, up to "
             f"{MOST_PARAMETERS}, such as fx.potentials.Linear. (A net's weights have none: many "
             "others give the same density.)"
+        )
+    if rows <= count:
+        raise InputError(
+            f"{rows} rows are too few for the standard errors of {count} parameters: give more."
         )
     penalty = config.training.gradient_penalty if estimator is None else 0.0
     penalty = getattr(estimator, "energy_penalty", penalty)

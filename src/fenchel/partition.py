@@ -5,6 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax
 import jax.numpy as jnp
+import numpy as np
 import paramax
 from numpy.typing import ArrayLike
 
@@ -56,6 +57,11 @@ def log_partition(
         return _annealed(drawing, by, points, key)
     if isinstance(by, Tempering):
         return _tempered(drawing, by, key)
+    if not isinstance(by, str):
+        raise InputError(
+            f"log Z was asked for by {by!r}: give its account's name, such as 'annealing', or an "
+            "Annealing or Tempering with settings of your own."
+        )
     accounts: dict[str, Callable[[], LogPartition]] = {
         "weights": lambda: _weighed(drawing, key),
         "quadrature": lambda: _summed(drawing.f, dim),
@@ -90,10 +96,13 @@ def usual(drawing: Drawing, dim: int) -> str:
 
 
 def _weighed(drawing: Drawing, key: Key) -> LogPartition:
-    """By the sampler's weights, and scouts where it never goes."""
-    found = from_weights(drawing.log_weights(CHUNKS, key), "importance weights")
-    unseen = drawing.unseen(CHUNKS, jax.random.fold_in(key, SCOUTS))
-    return found if unseen is None else beside_unseen(found, unseen)
+    """By the sampler's weights, and scouts where its start never goes."""
+    drawn = drawing.log_weights(CHUNKS, key)
+    found = from_weights(drawn.log_w, "importance weights")
+    sent = drawing.unseen(CHUNKS, jax.random.fold_in(key, SCOUTS))
+    if sent is None:
+        return found
+    return beside_unseen(found, sent, np.where(drawn.afar, drawn.log_w, -np.inf))
 
 
 def _summed(f: Potential, dim: int) -> LogPartition:

@@ -183,16 +183,20 @@ class Fit:
     def log_likelihood(self, x: ArrayLike, by: Account | None = None) -> LogLikelihood:
         """The mean log likelihood of the rows of x; `by` is `log_partition`'s."""
         values, z = self.potential(x), self.log_partition(by)
-        mean, error = values.mean(), values.std() / len(values) ** 0.5
+        n = len(values)
+        with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
+            mean, error = values.mean(), values.std(ddof=1) / n**0.5 if n > 1 else np.inf
+        lost = n - int(np.isfinite(values).sum())
+        cautions = [f"f is not finite at {lost:,} of {n:,} rows"] if lost else []
         return LogLikelihood(
             lower=float(mean - z.upper),
             upper=float(mean - z.lower),
             estimate=float(mean - z.estimate),
             standard_error=float(np.hypot(error, z.standard_error)),
-            rows=len(values),
+            rows=n,
             ess=z.ess,
             pareto_k=z.pareto_k,
-            caution=z.caution,
+            caution="; ".join([*cautions, *([z.caution] if z.caution else [])]),
         )
 
     def reference(
@@ -322,7 +326,13 @@ class Fit:
         parameters, rebuild = flat(self.f)
         step = np.zeros(parameters.size)
         step[found.effective] = found.asymptotics.step
-        return replace(self, f=rebuild(parameters + jnp.asarray(step, parameters.dtype)))
+        moved = replace(self, f=rebuild(parameters + jnp.asarray(step, parameters.dtype)))
+        caution = moved.log_partition().caution if moved.has_log_partition else ""
+        if caution:
+            raise InputError(
+                f"One step leads to an f whose integral is in doubt ({caution}): train longer."
+            )
+        return moved
 
     def save(self, path: Any) -> None:
         """Write the model as data: path/model.json and path/model.safetensors."""

@@ -70,8 +70,7 @@ class RunFolder:
     def resume(self, config: Config, samples: Samples | Pictures, like: TrainState) -> TrainState:
         """The newest checkpoint's state, with the metrics cut back to it."""
         record = self.read_record()
-        # Settings that a run of an earlier version did not have yet are at their defaults.
-        require_same(Config.from_dict(record["config"]).to_dict(), config.to_dict(), self.path)
+        require_same(Config.of_record(record["config"]).to_dict(), config.to_dict(), self.path)
         if not self.was_fitted_to(samples):
             raise InputError(
                 f"{self.path} was fitted to other data: give the same data, or begin a new run."
@@ -82,6 +81,7 @@ class RunFolder:
         refuse_unwritable(self.config_file)
         self._require_space(like)
         state = checkpoint.restore(self.checkpoints, iteration, like)
+        self._note_sitting(record)
         kept = [row for row in self.read_metrics() if row["iteration"] <= iteration]
         replace_text(self.metrics_file, "".join(json.dumps(row) + "\n" for row in kept))
         return state
@@ -135,14 +135,30 @@ class RunFolder:
     def _write_record(self, config: Config, samples: Samples | Pictures) -> None:
         record = {
             "format": RECORD,
-            "version": __version__,
-            "python": python(),
-            "packages": packages(),
-            "device": device(),
+            **_circumstances(),
             "data": samples.fingerprint(),
             "config": config.to_dict(),
         }
+        self._replace_record(record)
+
+    def _note_sitting(self, record: dict[str, Any]) -> None:
+        """Versions and device with which a run goes on, where they are not those of before."""
+        now, sittings = _circumstances(), record.get("sittings", [])
+        if any((sittings or [record])[-1].get(name) != value for name, value in now.items()):
+            self._replace_record({**record, "sittings": [*sittings, now]})
+
+    def _replace_record(self, record: dict[str, Any]) -> None:
         replace_text(self.config_file, json.dumps(record, indent=2) + "\n")
+
+
+def _circumstances() -> dict[str, Any]:
+    """What a run depends on besides settings and data."""
+    return {
+        "version": __version__,
+        "python": python(),
+        "packages": packages(),
+        "device": device(),
+    }
 
 
 def same_data(record: dict[str, Any], samples: Samples | Pictures) -> bool:

@@ -8,14 +8,16 @@ from fenchel.errors import InputError
 
 
 def test_a_folder_of_an_earlier_version_is_gone_on_with(tmp_path):
-    """Of settings that there were not yet, it had the default; and of no other value."""
+    """Settings that there were not yet had the default, or what was done before there were any."""
     folder, config = BenchFolder(tmp_path), Config()
     earlier = config.to_dict()
-    del earlier["training"]["scouts"]
+    del earlier["training"]["scouts"], earlier["start"]["fresh"]
     folder.write("settings", earlier)
-    folder.claim_for(config)
-    with pytest.raises(InputError, match=r"begun with training.scouts = 0.25, not 0.5"):
-        folder.claim_for(config.with_values(training__scouts=0.5))
+    folder.claim_for(config.with_values(training__scouts=0.0))
+    with pytest.raises(InputError, match=r"begun with training.scouts = 0.0, not 0.25"):
+        folder.claim_for(config)
+    with pytest.raises(InputError, match=r"begun with start.fresh = 'noise', not 'occluded'"):
+        folder.claim_for(config.with_values(training__scouts=0.0, start__fresh="occluded"))
 
 
 def test_a_new_folder_is_claimed_and_other_settings_are_refused(tmp_path):

@@ -15,10 +15,10 @@ from fenchel.data import (
     Pictures,
     check_pictures,
     half_mask,
-    parts_of,
     load_mask,
     load_part,
     load_pictures,
+    parts_of,
 )
 from fenchel.errors import InputError
 

@@ -168,3 +168,9 @@ def test_refuses_what_cannot_be_tested(f, options, message):
 def test_refuses_unusable_data(data):
     with pytest.raises(InputError, match="data"):
         stein_test(standard_normal, data, seed=0)
+
+
+def test_what_overflows_has_no_p_value():
+    x = 1e12 * np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(InputError, match="so large that the test's values are not finite"):
+        stein_test(lambda x: -0.5 * jnp.sum(x**2), x, draws=10, seed=0)

@@ -152,3 +152,10 @@ def test_refuses_what_cannot_be_tested(test, samples, permutations, message):
 def test_refuses_a_kernel_without_width(gamma):
     with pytest.raises(InputError, match="gamma"):
         mmd_test(gaussian(5, 0), gaussian(5, 1), gamma=gamma, seed=0)
+
+
+@pytest.mark.parametrize("test", [mmd_test, aggregated_mmd_test])
+def test_what_overflows_has_no_p_value(test):
+    x = 1e25 * np.random.default_rng(0).normal(size=(40, 2))
+    with pytest.raises(InputError, match=r"samples reaches [0-9.]+e\+25, whose squares are too large"):
+        test(x[:20], x[20:], permutations=10, seed=0)

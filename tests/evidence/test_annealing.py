@@ -137,7 +137,7 @@ def test_a_gaussian_around_points_has_its_density():
 
 @pytest.mark.parametrize("arguments", [(8, 10, 1), (64, 1, 1), (64, 10, 0)])
 def test_too_little_is_refused(arguments):
-    with pytest.raises(InputError, match="take at least"):
+    with pytest.raises(InputError, match="give a whole number, at least"):
         Annealing(*arguments)
-    with pytest.raises(InputError, match="take at least"):
+    with pytest.raises(InputError, match="give a whole number, at least"):
         Tempering(2, 2, 2)

@@ -11,12 +11,12 @@ import pytest
 from flowjax.distributions import Normal
 
 from fenchel.config import Config
-from fenchel.data import Samples, Standardiser
+from fenchel.data import Samples, Standardiser, Toy
 from fenchel.dynamics import AbstractDynamics, CentredNormal, Chain
 from fenchel.errors import InputError
 from fenchel.evidence import Annealing, Tempering
 from fenchel.potentials import DiagonalGaussian, SelfNormalised
-from fenchel.report.evaluation import _distances, evaluate
+from fenchel.report.evaluation import _distances, _likelihood, evaluate
 from fenchel.report.findings import Findings, silent
 from fenchel.result import Fit
 from fenchel.samplers import Embedding
@@ -223,6 +223,66 @@ def test_few_rows_are_judged_too():
     found = verdicts(evaluate(model(), far, CALM))
     assert found["MMD, samples against data"] == "bad"
     evaluate(model(), drawn(9, 0), CALM)  # too few for some lines, and no error
+
+
+def test_a_likelihood_above_the_truths_is_a_fault(monkeypatch):
+    """It can only be that of a log Z that is too low."""
+    fit, toy = (
+        model(),
+        Toy("standard", "", drawn, lambda x: -0.5 * ((x - MEAN) / SCALE) ** 2 @ [1, 1] - TRUTH),
+    )
+    samples = replace(drawn(1_000, 3), toy=toy)
+    verdicts = {}
+    for shift in (0.0, 0.05, 3.0):
+        z = fit.log_partition("quadrature").moved(-shift)
+        z = z._replace(caution="few draws" if shift else "")
+        monkeypatch.setattr(Fit, "log_partition", lambda *_, z=z: z)
+        found = Findings(silent)
+        _likelihood(found, fit, samples, "these data")
+        monkeypatch.undo()
+        (line,) = found.lines
+        verdicts[shift] = line.verdict
+        assert ("few draws" in line.meaning) == bool(shift)
+        assert (f"{shift:.4f} less" in line.meaning) or not shift
+    assert verdicts == {0.0: "good", 0.05: "caution", 3.0: "bad"}
+
+
+def test_a_likelihood_says_how_much_is_known_of_it():
+    fit = model()
+    assert fit.log_likelihood(MEAN[None]).standard_error == np.inf  # of one row
+    far = replace(fit, f=lambda x: jnp.where(x[0] > 50, -jnp.inf, fit.f(x)))
+    score = far.log_likelihood(MEAN + SCALE * np.array([[0.0, 0.0], [60.0, 0.0]]))
+    assert score.caution.startswith("f is not finite at 1 of 2 rows")
+
+
+def test_what_cannot_be_tested_is_a_line_of_its_own():
+    """And the rest is judged all the same."""
+    fit = model()
+    kinked = replace(fit, f=lambda x: fit.f(x) + 0 * jnp.sqrt(jnp.maximum(x[0] - 1, 0)))
+    found = evaluate(kinked, drawn(200, 0), CALM)
+    lines = {line.name: line for line in found.lines}
+    stein = lines["kernel Stein test of f against data"]
+    assert (stein.value, stein.verdict) == ("not known", "bad")
+    assert "nearest neighbours" in lines
+    assert "energy overlap" in lines
+    assert json.dumps(found.values)
+
+
+def test_data_beyond_all_numbers_are_refused():
+    samples = drawn(200, 0)
+    far = replace(samples, x=np.where(np.arange(400).reshape(200, 2) < 4, 1e60, samples.x))
+    with pytest.raises(InputError, match=r"The data reach 1e\+61 standard deviations"):
+        evaluate(model(), far, CALM)
+
+
+def test_log_z_by_something_else_is_refused():
+    with pytest.raises(InputError, match="log Z was asked for by 3: give its account's name"):
+        model().log_partition(3)
+    for values, name in (({"moves": 0}, "moves=0"), ({"leapfrogs": 0}, "leapfrogs=0")):
+        with pytest.raises(InputError, match=rf"Tempering with {name}: give a whole number"):
+            Tempering(**values)
+    with pytest.raises(InputError, match=r"Annealing with chains=100.5: give a whole number"):
+        Annealing(chains=100.5)
 
 
 def test_likelihood_lies_between_what_log_z_allows():

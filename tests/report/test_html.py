@@ -29,7 +29,8 @@ def page(tmp_path_factory, untrained, few_draws, few_dots):
     fit, samples = untrained(x, ("a", EVIL))
     record = {"data": samples.fingerprint(), "config": fit.config.to_dict()}
     record |= {"version": EVIL, "python": EVIL, "packages": {EVIL: EVIL, "jax": EVIL}}
-    record |= {"device": EVIL}
+    record |= {"device": EVIL, "sittings": [dict.fromkeys(("version", "python", "device"), EVIL)]}
+    record["sittings"][0]["packages"] = {"jax": EVIL}
     text = html_report(fit, samples, record, METRICS, EVALUATION, source=EVIL)
     path = tmp_path_factory.mktemp("page") / "report.html"
     path.write_text(text, encoding="utf-8")

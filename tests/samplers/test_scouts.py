@@ -15,11 +15,14 @@ from scipy import stats
 
 from fenchel.build import build
 from fenchel.config import Config, TrainingConfig
-from fenchel.dynamics import CentredNormal, Chain
+from fenchel.drawing import Drawing
+from fenchel.dynamics import AbstractDynamics, CentredNormal, Chain
 from fenchel.errors import InputError
 from fenchel.estimators import FenchelBound, WeightedBound
+from fenchel.evidence import beside_unseen, from_weights
+from fenchel.partition import log_partition
 from fenchel.potentials import GaussianBase, Linear, OnBase
-from fenchel.samplers import Embedding, Scouts
+from fenchel.samplers import BackPropagation, Embedding, Scouts
 from fenchel.starts import Empirical, Flow
 from fenchel.train import Batches, MaxMin, Wait, run_block
 
@@ -140,13 +143,49 @@ def test_beyond_is_the_mass_that_the_start_never_meets():
     assert weights.mean() < 1e-4
 
 
+def test_log_z_counts_once_what_the_dynamics_bring_back():
+    """A start ten times too narrow, and dynamics that widen it: a perfect sampler of Z = 1."""
+    narrow = Flow(Normal(jnp.zeros(2), jnp.full(2, 0.1)), CentredNormal(2))
+    f = OnBase(Linear(lambda x: jnp.sum(x**2, keepdims=True), 2, weights=[0.5 / 1.5**2 - 0.5]))
+    drawing = Drawing(f, Embedding(narrow, Wider(10.0)), None, jnp.zeros((10, 2)))
+    true = -2 * np.log(1.5)  # of N(0, I) beside the base measure
+    z = log_partition(drawing, 2, 0, "weights")
+    assert z.estimate == pytest.approx(true, abs=0.02)
+    assert (z.ess > 0.99, z.caution) == (True, "")
+    # Most of its draws end where the start never goes, and without their own account twice.
+    drawn = drawing.log_weights(2, jax.random.key(0))
+    assert drawn.afar.mean() > 0.4
+    sent = drawing.unseen(2, jax.random.key(1))
+    twice = beside_unseen(from_weights(drawn.log_w, "test"), sent, np.full(9, -np.inf))
+    assert twice.estimate > true + 0.3
+
+
+class Wider(AbstractDynamics):
+    """x' = factor x."""
+
+    factor: float = eqx.field(static=True)
+
+    @property
+    def exact(self):
+        return True
+
+    def __call__(self, f, particle, key):
+        x = self.factor * particle.x
+        return particle.moved(f, x, jnp.asarray(x.size * np.log(self.factor)))
+
+
+def test_hardly_any_that_count_share_the_weight_among_themselves():
+    """However few: no power of the weights makes up for those that count for nothing."""
+    log_w = jnp.where(jnp.arange(320) < 30, 0.01 * jnp.arange(320.0), -1e9)
+    tempered = WeightedBound(min_ess=0.1).temper(log_w)
+    assert jax.nn.softmax(tempered)[30:].sum() == 0
+
+
 def trained(scouts: Scouts | None) -> float:
     """The height of a bump far from all data, which begins at 12 nats."""
     bump = Linear(lambda x: jnp.exp(-0.5 * jnp.sum((x - PLACE) ** 2)), 2, weights=[12.0])
     optimiser = optax.sgd(0.5)
-    learner = MaxMin(
-        scouts=scouts, potential_optimiser=optimiser, wait=Wait(1e9), sampler_steps=1, anchor=0.0
-    )
+    learner = MaxMin(scouts=scouts, potential_optimiser=optimiser, wait=Wait(1e9), sampler_steps=1)
     data = jax.random.normal(jax.random.key(1), (500, 2))
     state = learner.init(OnBase(bump), sampler(), data, jax.random.key(2))
     state, info = run_block(learner, state, Batches(data, 256), 400)
@@ -171,6 +210,8 @@ def test_scouts_are_sent_where_they_can_be():
         {"potential__kind": "gaussian"},  # on no base measure
         {"start__kind": "deep-latent"},  # has no density at a given point
         {"dynamics__metropolis": True},  # no weights
+        {"training__anchor": 0.0},  # a start that may be anywhere
+        {"training__gradient": "bptt"},
     )
     for values in nobody:
         assert build(config.with_values(**values), 2).learner.scouts is None
@@ -180,6 +221,10 @@ def test_who_cannot_work_with_scouts_is_refused():
     MaxMin(scouts=Scouts()).check(sampler())
     with pytest.raises(InputError, match=r"Scouts share .* or no scouts"):
         MaxMin(scouts=Scouts(), bound=FenchelBound()).check(sampler())
+    with pytest.raises(InputError, match="with an anchor that keeps it where data are"):
+        MaxMin(scouts=Scouts(), anchor=0.0).check(sampler())
+    with pytest.raises(InputError, match="use the truncated gradient, or no scouts"):
+        MaxMin(scouts=Scouts(), gradient=BackPropagation()).check(sampler())
     with pytest.raises(InputError, match="Importance weights need a sampler"):
         MaxMin(scouts=Scouts(), anchor=0.0).check(Embedding(Empirical(CentredNormal(2)), Chain()))
     with pytest.raises(InputError, match=r"training\.scouts is -1\.0: give 0 or more"):

@@ -26,7 +26,7 @@ class BenchFolder:
     def claim_for(self, config: Config) -> None:
         """Likewise with a method's, of which an earlier version may have had fewer."""
         before = self.read(SETTINGS)
-        self._claim(before and Config.from_dict(before).to_dict(), config.to_dict())
+        self._claim(before and Config.of_record(before).to_dict(), config.to_dict())
 
     def _claim(self, before: dict[str, Any] | None, settings: dict[str, Any]) -> None:
         if before is None:

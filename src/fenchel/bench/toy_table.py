@@ -56,7 +56,7 @@ def _overview(methods: dict[str, Any]) -> str:
     lines = []
     for name, method in methods.items():
         rows = method["runs"]
-        under = [sum(_below_two(_best_z(row, n)) for row in rows) for n in SIZES]
+        under = [sum(below_two(best_z(row, n)) for row in rows) for n in SIZES]
         whole, each = _seconds(method)
         lines.append(
             [
@@ -144,7 +144,7 @@ def _count(rows: Rows, name: str, key: str) -> str:
 
 
 def _z_cell(rows: Rows) -> str:
-    medians = [median_of([_best_z(row, n) for row in rows]) for n in SIZES]
+    medians = [median_of([best_z(row, n) for row in rows]) for n in SIZES]
     return " / ".join(number(value, 2) for value in medians)
 
 
@@ -172,10 +172,10 @@ def _true_cell(rows: Rows) -> str:
     return number(median_of([row["true_log_likelihood"] for row in rows]), 4)
 
 
-def _best_z(row: dict[str, Any], n: int) -> float | None:
+def best_z(row: dict[str, Any], n: int) -> float | None:
     """Of what the method hands out: corrected samples where it has them."""
     return row.get(f"z_{n}_corrected", row[f"z_{n}_raw"])
 
 
-def _below_two(z: float | None) -> bool:
+def below_two(z: float | None) -> bool:
     return z is not None and z < 2

@@ -44,7 +44,8 @@ def build_maxmin(
 
     A sampler without an exact density (from a set of points, a box, a Metropolis step) has no
     importance weights, and a start without one no anchor: the paper's plain bound, or no anchor,
-    then takes their place. Scouts need both, and an f on a Gaussian of this width (`base`).
+    then takes their place. Scouts need both, an f on a Gaussian of this width (`base`), and a
+    gradient that stops at the draws.
     """
     _check_training(config)
     dual = FenchelBound(config.entropy, config.momentum)
@@ -62,21 +63,24 @@ def build_maxmin(
     learner = MaxMin if config.sampler_steps else Simultaneous
     sampler_updates = config.steps * max(1, config.sampler_steps)
     bound = choose(bounds, config.bound, "bound")
+    gradient = choose(gradients, config.gradient, "gradient estimator")
+    weight = config.anchor_in(dim) if anchored else 0.0
     scouts = None
-    if base is not None and config.scouts and anchored and bound.needs_density:
+    guided = bool(weight) and bound.needs_density and not isinstance(gradient, BackPropagation)
+    if base is not None and config.scouts and guided:
         scouts = Scouts(base, config.scouts)
 
     return learner(
         bound=bound,
         dual=dual,
-        gradient=choose(gradients, config.gradient, "gradient estimator"),
+        gradient=gradient,
         potential_optimiser=_optimiser(config.potential_rate, config.steps, config),
         start_optimiser=_optimiser(config.start_rate, sampler_updates, config),
         dynamics_optimiser=_optimiser(
             config.dynamics_rate, sampler_updates, config, config.dynamics_epsilon
         ),
         sampler_steps=config.sampler_steps,
-        anchor=config.anchor_in(dim) if anchored else 0.0,
+        anchor=weight,
         gradient_penalty=config.gradient_penalty,
         scouts=scouts,
         wait=Wait(config.wait),

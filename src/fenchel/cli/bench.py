@@ -90,11 +90,12 @@ def _show(results: dict[str, Any], as_json: bool, path: Path, summary) -> None:
 
 
 def _toy_summary(results: dict[str, Any]) -> Table:
+    from fenchel.bench.toy_table import below_two, best_z
+
     table = Table("method", "runs", "diverged", "z < 2 at n = 2,000", title="Table 2")
     for name, method in results["methods"].items():
         rows = method["runs"]
-        z = [row.get("z_2000_corrected", row["z_2000_raw"]) for row in rows]
-        under = sum(value is not None and value < 2 for value in z)
+        under = sum(below_two(best_z(row, 2_000)) for row in rows)
         lost = sum(row["diverged"] for row in rows)
         table.add_row(name, str(len(rows)), str(lost), f"{under} of {len(rows)}")
     return table

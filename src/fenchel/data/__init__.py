@@ -5,9 +5,9 @@ from fenchel.data.masks import HALVES, as_mask, half_mask, load_mask
 from fenchel.data.pictures import (
     Pictures,
     check_pictures,
-    parts_of,
     load_part,
     load_pictures,
+    parts_of,
     require_shape,
 )
 from fenchel.data.standardise import Standardiser
@@ -28,12 +28,12 @@ __all__ = [
     "check_samples",
     "default_columns",
     "half_mask",
-    "parts_of",
     "load_mask",
     "load_part",
     "load_pictures",
     "load_rows",
     "load_samples",
+    "parts_of",
     "read_table",
     "require_shape",
     "toy",

@@ -17,6 +17,8 @@ from jax import lax
 from fenchel.dynamics import Particle
 from fenchel.shapes import Array, Scalar
 
+HALVINGS = 12  # in search of a power
+
 
 class AbstractCriterion(eqx.Module):
     """What f ascends, from its values at the data and a batch of particles."""
@@ -94,7 +96,8 @@ class WeightedBound(AbstractBound):
             return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
         one = jnp.ones((), log_w.dtype)
-        low, _ = lax.fori_loop(0, 12, bisect, (0 * one, one))
+        # Not from 0 on, the power of which would count even particles of no weight at all.
+        low, _ = lax.fori_loop(0, HALVINGS, bisect, (0.5**HALVINGS * one, one))
         enough = effective_sample_size(log_w) >= self.min_ess
         return jnp.where(enough, one, low) * log_w
 

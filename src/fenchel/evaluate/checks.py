@@ -4,6 +4,8 @@ import numpy as np
 
 from fenchel.errors import InputError
 
+LARGEST = 1e15  # in single precision squares end at 3e38
+
 
 def checked_points(points: np.ndarray, name: str) -> np.ndarray:
     """`points` in 64 bits, or an InputError that calls them `name`."""
@@ -14,7 +16,22 @@ def checked_points(points: np.ndarray, name: str) -> np.ndarray:
         )
     if not np.isfinite(points).all():
         raise InputError(f"{name} has values that are not finite: drop those points first.")
+    if (largest := np.abs(points).max()) > LARGEST:
+        raise InputError(
+            f"{name} reaches {largest:.2g}, whose squares are too large to compute with: scale the "
+            "points, as to a standard deviation of 1."
+        )
     return points
+
+
+def checked_statistic(value: np.ndarray) -> np.ndarray:
+    """A test's values, or an InputError where they overflowed."""
+    if not np.isfinite(value).all():
+        raise InputError(
+            "The points, or f's scores at them, are so large that the test's values are not "
+            "finite: scale the points, as to a standard deviation of 1."
+        )
+    return value
 
 
 def checked_pair(

@@ -30,6 +30,17 @@ SHORTEST = 0.2  # of a station's step size, from which on each trajectory has it
 CROWDED = 0.1  # no two neighbouring stations are farther apart than 1 / this times the average
 
 
+def check_counts(account: eqx.Module, least: dict[str, int]) -> None:
+    """Raise an InputError unless these fields are whole numbers, and large enough."""
+    for name, lowest in least.items():
+        value = getattr(account, name)
+        if not isinstance(value, int) or value < lowest:
+            raise InputError(
+                f"{type(account).__name__} with {name}={value!r}: give a whole number, at least "
+                f"{lowest}."
+            )
+
+
 class AbstractReference(eqx.Module):
     """A distribution that can be drawn from and whose normalised log density is known."""
 
@@ -94,11 +105,7 @@ class Annealing(eqx.Module):
     leapfrogs: int = eqx.field(static=True, default=5)
 
     def __check_init__(self) -> None:
-        if self.chains < 64 or self.stations < 2 or self.leapfrogs < 1:
-            raise InputError(
-                f"Annealing with {self.chains} chains, {self.stations} stations and "
-                f"{self.leapfrogs} leapfrogs: take at least 64, 2 and 1."
-            )
+        check_counts(self, {"chains": 64, "stations": 2, "leapfrogs": 1})
 
     @eqx.filter_jit
     def prepare(self, f: Potential, reference: AbstractReference, key: Key) -> Stations:

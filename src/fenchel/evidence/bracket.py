@@ -23,6 +23,8 @@ ENOUGH = 400  # effective draws: log Z to about 5%
 FEWEST = 100  # weights, from which on they have a tail to speak of
 UNSEEN = 0.01  # nats, from which on mass that the sampler never meets is spoken of
 EQUAL = 1e-4  # nats, by which equal weights may differ: potentials are in single precision
+FEW_PATHS = 20  # that count, of annealing, whose bracket is of both its ends
+NO_MEAN = 1.0  # the Pareto index from which on there is none
 WIDE = 1.0  # nats between the two ends of a path, from which on it was too short
 
 
@@ -98,38 +100,54 @@ def from_both_ends(log_w: ArrayLike, reverse: ArrayLike, how: str) -> LogPartiti
     mixed = np.logaddexp(backward, logsumexp(others, axis=2)) - np.log(k)
     upper = _mean(mixed.mean(axis=1), otherwise=np.inf)
     found = _bracket(log_w, _mean(lower), upper, how)
-    if np.isfinite(found.width) and found.width < WIDE:
-        return found
     if not np.isfinite(found.width):
         return found._replace(caution="some paths ran off to infinity, and a bound with them")
+    if found.width < WIDE:
+        return found._replace(caution=_caution_of_paths(found))
     return found._replace(
         caution=f"the two ends of the path disagree by {found.width:.1f} nats: anneal over more "
         "stations, or the sampler lacks a mode that the model has"
     )
 
 
-def beside_unseen(found: LogPartition, log_w: ArrayLike) -> LogPartition:
-    """With the mass where the sampler never goes, which these weights of other draws estimate."""
+def beside_unseen(found: LogPartition, sent: ArrayLike, seen: ArrayLike) -> LogPartition:
+    """With what scouts find of the mass where a sampler's start never goes, and its draws do not.
+
+    Of that part of space both `sent`, log weights of the scouts, and `seen`, the draws' own, which
+    are among those of `found`, estimate the mass: the dynamics may well carry draws there.
+    """
     if not np.isfinite(found.estimate):
         return found
-    shares = _numbers(log_w, otherwise=-np.inf) - found.estimate
-    more = np.logaddexp(0, logsumexp(shares) - np.log(shares.size))  # nats
-    # Of Z as it is then known; the largest of them may be far above 1.
-    parts = np.exp(shares - more)
-    error = float(parts.std() / parts.size**0.5)
+    logs = [_numbers(log_w, otherwise=-np.inf) - found.estimate for log_w in (sent, seen)]
+    top = max(0.0, *(each.max(initial=0.0) for each in logs))  # a share of Z may be no float
+    theirs, own = (np.exp(each - top) for each in logs)
+    whole = float(np.exp(-top))
+    more = theirs.mean() - own.mean()
+    error = float(np.hypot(theirs.std() / theirs.size**0.5, own.std() / own.size**0.5))
+    if own.any() and more <= 2 * error:
+        return found  # there is nothing there that the draws had missed
+    nats = float(np.log(whole + more) + top)
+    error /= whole + more
     margin = float(t.ppf(1 - MISSES, GROUPS - 1))
-    caution = found.caution
-    if not more < UNSEEN:
-        caution = (
-            f"{more:.2g} nats of it are mass of f where the sampler never goes: its samples lack "
-            "a part of the model"
+    cautions = [found.caution] if found.caution else []
+    if not nats < UNSEEN:
+        cautions.insert(
+            0,
+            f"{nats:.2g} nats of it, by {_effective(theirs):.0f} scouts, are mass of f where the "
+            "sampler hardly goes: its samples lack a part of the model",
         )
     return found._replace(
-        upper=found.upper + float(more) + float(np.log1p(margin * error)),
-        estimate=found.estimate + float(more),
+        upper=found.upper + nats + float(np.log1p(margin * error)),
+        estimate=found.estimate + nats,
         standard_error=float(np.hypot(found.standard_error, error)),
-        caution=caution,
+        caution="; ".join(cautions),
     )
+
+
+def _effective(weights: np.ndarray) -> float:
+    """How many of them there seem to be."""
+    largest = weights / weights.max()
+    return float(largest.sum() ** 2 / (largest**2).sum())
 
 
 def pareto_index(log_w: np.ndarray) -> float:
@@ -170,6 +188,16 @@ def _bracket(
         draws=count,
         how=how,
         caution="",
+    )
+
+
+def _caution_of_paths(found: LogPartition) -> str:
+    """Of two ends that agree: by chance, if hardly a path counts, or where there is no mean."""
+    if found.ess * found.draws >= FEW_PATHS and not found.pareto_k >= NO_MEAN:
+        return ""
+    return (
+        f"only {found.ess * found.draws:.0f} of {found.draws:,} paths count (Pareto k "
+        f"{found.pareto_k:.2f}): anneal over more stations, and see whether f has an integral"
     )
 
 

@@ -10,8 +10,7 @@ import jax.numpy as jnp
 import paramax
 from jax import lax
 
-from fenchel.errors import InputError
-from fenchel.evidence.annealing import AbstractReference, Annealing, Stations
+from fenchel.evidence.annealing import AbstractReference, Annealing, Stations, check_counts
 from fenchel.evidence.bracket import GROUPS
 from fenchel.shapes import Array, Key, Points, Potential
 
@@ -26,11 +25,8 @@ class Tempering(eqx.Module):
     moves: int = eqx.field(static=True, default=2)
 
     def __check_init__(self) -> None:
-        if self.runs < GROUPS or self.particles < 2 or self.stations < 2:
-            raise InputError(
-                f"Tempering with {self.runs} runs of {self.particles} particles over "
-                f"{self.stations} stations: take at least {GROUPS}, 2 and 2."
-            )
+        least = {"runs": GROUPS, "particles": 2, "stations": 2, "leapfrogs": 1, "moves": 1}
+        check_counts(self, least)
 
     def prepare(self, f: Potential, reference: AbstractReference, key: Key) -> Stations:
         """The stations of annealing."""

@@ -36,10 +36,12 @@ PERMUTATIONS = 500  # or draws of the bootstrap: one over it is the smallest p-v
 UNLIKELY, IMPOSSIBLE = 0.01, 1 / PERMUTATIONS  # p-values for a caution, and for a fault
 NARROW, WIDE = 0.1, 1.0  # nats, of the bracket on log Z
 ROUNDING = 0.01  # nats, by which brackets may be apart: sums are in single precision
+LACK_GOOD, LACK_BAD = 0.02, 0.1  # nats between the likelihood and the truth's
 OVERLAP_GOOD, OVERLAP_BAD = 0.9, 0.7
 RATE_GOOD, RATE_BAD = 0.9, 0.75  # of precision, recall and coverage, beside those of the data
 NEIGHBOURS = 5  # the nearest of which their balls reach to
 RATE_LEAST = 0.05  # below which no rate of the data's own is a measure
+FURTHEST = 1e15  # standard deviations: squares in single precision end at 3e38
 FEWEST = 100  # finite values that say anything, where others are not finite
 SHORT = Annealing(chains=256, stations=60)  # enough from a start that was learnt
 RAW = "raw samples"
@@ -57,6 +59,13 @@ def evaluate(
 
     `whose` data they are goes into the text; `say` is told what is being computed.
     """
+    furthest = np.abs(fit.standardiser.forward(samples.x)).max(initial=0.0)
+    if furthest > FURTHEST:
+        raise InputError(
+            f"The data reach {furthest:.2g} standard deviations from the mean of those that were "
+            "fitted, so that nothing can be computed there: drop such rows, or see whether the "
+            "units are the same."
+        )
     found = Findings(say)
     _training(found, fit, rows)
     _log_partition(found, fit, samples)
@@ -133,14 +142,19 @@ def _likelihood(found: Findings, fit: Fit, samples: Samples, whose: str) -> None
         value += f" ± {score.standard_error:.4f}"
         meaning += f"; log Z puts it within {score.lower:.4f} to {score.upper:.4f}"
     numbers = {f"log_likelihood_{key}": number for key, number in score._asdict().items()}
-    verdict = "caution" if score.caution else ""
+    verdict = ""
     truth = None if samples.toy is None else samples.toy.log_density
     if truth is not None:
         true = float(truth(samples.x).mean())
         gap = true - score.estimate
-        verdict = "good" if gap < 0.02 else "caution" if gap < 0.1 else "bad"
-        meaning += f"; the true density has {true:.4f}, {gap:.4f} more"
+        # Far more than the truth has can only be a log Z that is too low.
+        verdict = "good" if abs(gap) < LACK_GOOD else "caution" if abs(gap) < LACK_BAD else "bad"
+        side = "more" if gap > 0 else "less"
+        meaning += f"; the true density has {true:.4f}, {abs(gap):.4f} {side}"
         numbers["true_log_likelihood"] = true
+    if score.caution:
+        verdict = "bad" if verdict == "bad" else "caution"
+        meaning += f"; {score.caution}"
     found.add(Line(name, value, verdict, meaning + "."), **numbers)
 
 
@@ -161,16 +175,21 @@ def _samples(found: Findings, fit: Fit, samples: Samples) -> None:
     target = fit.standardiser.forward(data)
     for name, x in scaled.items():
         found.say(f"MMD of {name} and data")
-        _mmd(found, x, target, name, seed)
+        found.attempt(
+            f"MMD, {name} against data",
+            lambda x=x, name=name: _mmd(found, x, target, name, seed),  # type: ignore[misc]
+        )
     if samples.toy is not None:
         found.say("MMD of samples and truth")
         _truth(found, drawn["samples"], samples.toy, seed)
     continuous = states_of(fit.f) is None
     if continuous and domain_of(fit.f) is None:
         found.say("Stein's test of f")
-        _stein(found, fit, target, seed)
+        found.attempt(
+            "kernel Stein test of f against data", lambda: _stein(found, fit, target, seed)
+        )
     if continuous:
-        _distances(found, scaled["samples"], target, seed)
+        found.attempt("distances", lambda: _distances(found, scaled["samples"], target, seed))
     _energies(found, fit.potential(drawn["samples"]), fit.potential(data))
 
 
@@ -299,10 +318,10 @@ def _sampler(found: Findings, fit: Fit) -> None:
         return
     found.say("reference draws by NUTS")
     seed = apart(fit.config.seed, SEED_OFFSET)
-    try:
-        _chains(found, fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=seed))
-    except InputError as error:
-        found.add(Line("reference chains (NUTS)", "none", "bad", str(error)))
+    found.attempt(
+        "reference chains (NUTS)",
+        lambda: _chains(found, fit.reference(CHAIN_DRAWS, chains=CHAINS, seed=seed)),
+    )
 
 
 def _chains(found: Findings, chains: Chains) -> None:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from fenchel.errors import InputError
 from fenchel.report.lines import Evaluation, Line
 
 Say = Callable[[str], None]
@@ -26,6 +27,13 @@ class Findings:
     def add(self, line: Line, **numbers: Any) -> None:
         self.lines.append(line)
         self.values |= {name: _plain(number) for name, number in numbers.items()}
+
+    def attempt(self, name: str, judge: Callable[[], None]) -> None:
+        """What cannot be judged is a fault of its own, and no reason to say nothing of the rest."""
+        try:
+            judge()
+        except InputError as error:
+            self.add(Line(name, "not known", "bad", str(error)))
 
     def evaluation(self, whose: str) -> Evaluation:
         """All of it; `whose` data the fit was judged by."""

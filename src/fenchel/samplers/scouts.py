@@ -69,16 +69,16 @@ class Scouts(eqx.Module):
     def beyond(
         self, f: Potential, start: AbstractDensityStart, n: int, dim: int, key: Key
     ) -> Array:
-        """log weights of n scouts, whose mean is exp f's integral over where the start never goes.
-
-        That is, where it is a thousand times less dense than the scouts.
-        """
+        """log weights of n scouts, whose mean is exp f's integral where the start never goes."""
 
         def log_weight(x: Point) -> Array:
-            seen = self.owned(start, x, NEVER)
-            return jnp.where(seen, f(x) - self.log_density(x), -jnp.inf)
+            return jnp.where(self.afar(start, x), f(x) - self.log_density(x), -jnp.inf)
 
         return jax.vmap(log_weight)(self.draw(n, dim, key))
+
+    def afar(self, start: AbstractDensityStart, x: Point) -> Array:
+        """Whether x is where the start never goes: a thousand times less dense than the scouts."""
+        return self.owned(start, x, NEVER)
 
     def owned(self, start: AbstractDensityStart, x: Point, margin: float = 0.0) -> Array:
         """Whether the scouts are denser at x than the start, by so many nats."""

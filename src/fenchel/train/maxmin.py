@@ -30,6 +30,7 @@ from fenchel.parameters import definite, learnt, split
 from fenchel.samplers import (
     AbstractGradient,
     AbstractSampler,
+    BackPropagation,
     Embedding,
     Scouts,
     Truncated,
@@ -129,10 +130,20 @@ class MaxMin(AbstractLearner):
                 "The anchor needs a start with a density of its own, such as a flow: "
                 "use one, or set the anchor to 0."
             )
-        if self.scouts is not None and not (dense and self.bound.needs_density):
+        if self.scouts is not None:
+            self._check_scouts(dense)
+
+    def _check_scouts(self, dense: bool) -> None:
+        if not (dense and self.bound.needs_density and self.anchor):
             raise InputError(
-                "Scouts share the estimate of log Z with importance weights, and ask how dense the "
-                "start is: use the WeightedBound and a start such as a flow, or no scouts."
+                "Scouts share the estimate of log Z with importance weights, where the start is "
+                "less dense than they are: use the WeightedBound and a start such as a flow, with "
+                "an anchor that keeps it where data are, or no scouts."
+            )
+        if isinstance(self.gradient, BackPropagation):
+            raise InputError(
+                "Scouts count where the start hardly goes, and whether a draw ends there is not "
+                "differentiated: use the truncated gradient, or no scouts."
             )
 
     def init(

@@ -33,12 +33,17 @@ def commands_section(record: dict[str, Any], source: str) -> Markup:
     jax = record.get("packages", {}).get("jax", "")
     lead = (
         f"With Fenchel {record.get('version', '')}, JAX {jax} and Python "
-        f"{record.get('python', '')} these commands make the same run. On a CPU of the same kind "
-        "it is the same bit for bit."
+        f"{record.get('python', '')} these commands make {_how_alike(record)}"
     )
     button = tag("button", "Copy", type="button", id="copy", aria_label="Copy the commands")
     code = tag("pre", tag("code", commands(config, source), id="commands"), tabindex="0")
     return section("reproduce", "Reproduce", lead, tag("div", button, code, class_="commands"))
+
+
+def _how_alike(record: dict[str, Any]) -> str:
+    if record.get("sittings"):
+        return "a run like it, which was gone on with on other versions or another device."
+    return "the same run. On a CPU of the same kind it is the same bit for bit."
 
 
 def commands(config: dict[str, Any], source: str) -> str:

@@ -59,9 +59,16 @@ def _data(record: dict[str, Any], same: bool) -> Markup:
         ("Python", record.get("python", "")),
         *record.get("packages", {}).items(),
         ("trained on", record.get("device", "")),
+        *(("gone on with", _sitting(each)) for each in record.get("sittings", [])),
     ]
     heading = tag("h3", "Data and versions")
     return tag("div", heading, table(("what", "value"), rows, "facts"))
+
+
+def _sitting(circumstances: dict[str, Any]) -> str:
+    jax = circumstances["packages"].get("jax", "")
+    versions = f"Fenchel {circumstances['version']}, JAX {jax}, Python {circumstances['python']}"
+    return f"{versions}, on {circumstances['device']}"
 
 
 def _fact(name: str, value: Any) -> str:
