@@ -8,6 +8,8 @@ picture, a pass back to the picture costs F once more, and a gradient of the wei
   is where the draws are valued, and what the sampler learns from.
 - f's own step adds the data, forward and back, and the gradients of the weights at both.
 - The generator, of G operations, goes forward, back, and has gradients of its weights: about 3 G.
+- A penalty on slopes, at half of data and draws, is a score and its derivative for each: 4 F.
+- Where f learns from pairs, its sampler needs a pass back of its own: F.
 - Back-propagation through time adds, for each step, the derivative of a score. Each of its 2 F has
   two factors, so that in general it costs 4 F, three times the trajectory in all (`curved`). But f
   is piecewise linear: its score knows x by the signs of the leaky ReLUs alone, so that only the
@@ -26,9 +28,9 @@ from jax import lax
 from fenchel.build import Parts
 from fenchel.config import Config
 from fenchel.layers import Convolution, Dense, Doubling
-from fenchel.potentials import ConvNet
+from fenchel.potentials import ConvNet, ResidualNet
 from fenchel.shapes import PyTree
-from fenchel.starts.generator import Folded, Generator
+from fenchel.starts.generator import DoublingBlock, Folded, Generator
 
 # Dense bfloat16, by the makers' data sheets, in operations a second.
 DATA_SHEETS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
@@ -37,7 +39,10 @@ ATTEMPTS = 3
 
 
 class Layer(NamedTuple):
-    """At so many pixels, from this many numbers at each of a window to this many."""
+    """A convolution, or a product.
+
+    At so many pixels, from this many numbers at each of a window to this many.
+    """
 
     pixels: int
     window: int
@@ -49,20 +54,35 @@ class Layer(NamedTuple):
         return 2 * self.pixels * self.window * self.inputs * self.outputs
 
 
-def potential_layers(net: ConvNet) -> list[Layer]:
-    """The convolutions of the paper's f, which halves a picture after its second and its fourth."""
+def potential_layers(net: ConvNet | ResidualNet) -> list[Layer]:
+    """The convolutions of f, in their order."""
     pixels = net.shape[0] * net.shape[1]
-    shapes = [_unwrapped(layer).weight.shape for layer in net.layers]
-    return [
-        Layer(pixels // share, height * width, inputs, outputs)
-        for share, (height, width, inputs, outputs) in zip((1, 1, 4, 4, 16), shapes, strict=True)
-    ]
+    if isinstance(net, ConvNet):  # halves a picture after its second and its fourth
+        shares = (1, 1, 4, 4, 16)
+        return [
+            _at(pixels // share, layer) for share, layer in zip(shares, net.layers, strict=True)
+        ]
+    layers = [_at(pixels, net.first)]
+    for block in net.blocks:
+        layers += [_at(pixels, block.first), _at(pixels, block.second)]
+        pixels //= 4 if block.halves else 1
+        layers += [] if block.shortcut is None else [_at(pixels, block.shortcut)]
+    return layers
+
+
+def _at(pixels: int, layer: Convolution) -> Layer:
+    height, width, inputs, outputs = _unwrapped(layer).weight.shape
+    return Layer(pixels, height * width, inputs, outputs)
 
 
 def generator_layers(generator: Generator) -> list[Layer]:
     """A dense layer, doublings (every pixel becomes four), a last convolution."""
     pixels, layers = 1, []
     for layer in map(_unwrapped, generator.layers):
+        if isinstance(layer, DoublingBlock):
+            own = [each for each in layer.layers if isinstance(each, Convolution)]
+            layers += [_at(pixels, layer.shortcut), *(_at(4 * pixels, each) for each in own)]
+            pixels *= 4
         if isinstance(layer, Folded):
             pixels = layer.shape[0] * layer.shape[1]
         if isinstance(layer, Dense | Doubling):
@@ -70,8 +90,7 @@ def generator_layers(generator: Generator) -> list[Layer]:
         if isinstance(layer, Doubling):
             pixels *= 4
         if isinstance(layer, Convolution):
-            height, width, inputs, outputs = layer.weight.shape
-            layers.append(Layer(pixels, height * width, inputs, outputs))
+            layers.append(_at(pixels, layer))
     return layers
 
 
@@ -87,6 +106,10 @@ def operations(config: Config, parts: Parts, curved: bool = False) -> dict[str, 
         "weights": 2 * once,
         "generator": 3 * made - g[0].operations,  # nor at the latent variable
     }
+    if config.training.gradient_penalty:
+        counts["penalty"] = 4 * once
+    if config.training.bound == "pairs":
+        counts["pairs"] = once
     if config.training.gradient == "bptt":
         counts["through_time"] = steps * (4 if curved else 2) * once
     return {name: batch * count for name, count in counts.items()}

@@ -1,13 +1,14 @@
 """How fast is an iteration on pictures, beside PyTorch, and beside what the device could do?
 
     python -m benchmarks.images [--batches 64,256,1024] [--gradients detached,bptt] [--seconds 1]
-                                [--no-torch] [--compile] [--compilers N] [--limit 240]
+                                [--preset NAME] [--no-torch] [--compile] [--compilers N]
+                                [--limit 240]
                                 [--out benchmarks/results] [--name images-gpu] [--tiny]
     python -m benchmarks.images --check
 
-Milliseconds an iteration of the `cifar10-paper` preset on random pictures, with the detached score
-and with back-propagation through time, for Fenchel and for the same work in PyTorch
-(`torch_pictures`), in one process and in turns, so that a machine that slows down slows down
+Milliseconds an iteration of a preset for CIFAR-10 on random pictures, with the detached score and
+with back-propagation through time, for Fenchel and for the same work in PyTorch (`torch_pictures`,
+of `cifar10-paper` only), in one process and in turns, so that a machine that slows down slows down
 everyone. Where all of them do not fit on the device together, one after the other. What runs out of
 memory is recorded as such, and Fenchel then tries again with rematerialisation. Beside it the least
 time that the operations themselves take (`image_roofline`). Results are written after every batch
@@ -48,6 +49,7 @@ from fenchel.train.loop import run_block
 
 FENCHEL, COMPILED = "Fenchel", "PyTorch, score written out and compiled"
 OUT_OF_MEMORY = "out of memory"
+TWINNED = "cifar10-paper"  # the preset of which there is a twin in PyTorch
 GRADIENTS = ("detached", "bptt")  # the published code's truncated one, and through time
 PICTURES = 5_000
 SHAPE = (32, 32, 3)
@@ -76,7 +78,10 @@ def main() -> None:
         import benchmarks.torch_pictures  # noqa: F401
     load = os.getloadavg()[0]
     result: dict[str, Any] = {
-        "settings": _config(arguments.batches[0], "detached", arguments.tiny).to_dict(),
+        "preset": arguments.preset,
+        "settings": _config(
+            arguments.batches[0], "detached", arguments.tiny, arguments.preset
+        ).to_dict(),
         "tiny": arguments.tiny,
         "provenance": provenance(),
         "load_before": load,
@@ -103,6 +108,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--batches", type=_list_of(int))
     parser.add_argument("--gradients", type=_list_of(_gradient), default=GRADIENTS)
     parser.add_argument("--seconds", type=float, default=1.0, help="of each contestant, in all")
+    parser.add_argument("--preset", default=TWINNED, help="of CIFAR-10; others have no twin")
     parser.add_argument("--torch", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--compile", action="store_true", help="torch.compile takes part, too")
     parser.add_argument("--compilers", type=int, default=max(1, min(6, (os.cpu_count() or 1) // 2)))
@@ -113,6 +119,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--check", action="store_true")
     arguments = parser.parse_args()
+    arguments.torch &= arguments.preset == TWINNED
     arguments.batches = arguments.batches or ((4,) if arguments.tiny else (64, 256, 1024))
     return arguments
 
@@ -174,7 +181,10 @@ class Cell(NamedTuple):
 def _cells(arguments: argparse.Namespace) -> list[Cell]:
     """In the order in which they are run; all are compiled before anything is timed."""
     pairs = product(arguments.batches, arguments.gradients)
-    jobs = [_job(_config(batch, gradient, arguments.tiny)) for batch, gradient in pairs]
+    jobs = [
+        _job(_config(batch, gradient, arguments.tiny, arguments.preset))
+        for batch, gradient in pairs
+    ]
     # Tracing is Python's, one at a time; compilers run side by side, and share the device well.
     lowered = [compiled(run_block).lower(*job.arguments()) for job in jobs]
     say(f"{len(jobs)} programs traced")
@@ -186,7 +196,7 @@ def _cells(arguments: argparse.Namespace) -> list[Cell]:
     return cells
 
 
-def _config(batch: int, gradient: str, tiny: bool, name: str = "cifar10-paper") -> Config:
+def _config(batch: int, gradient: str, tiny: bool, name: str = TWINNED) -> Config:
     sizes = TINY if tiny else {"pictures__shape": SHAPE}
     config = preset(name).with_values(**sizes)
     return config.with_values(training__batch=batch, training__gradient=gradient)
