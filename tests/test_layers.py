@@ -40,9 +40,15 @@ def correlated(x, layer):
     return np.stack(planes, axis=-1) + np.asarray(layer.bias)
 
 
+@pytest.fixture(params=[True, False], ids=["cpu", "other"])
+def on_cpu(request, monkeypatch):
+    monkeypatch.setattr("fenchel.layers._on_cpu", lambda: request.param)
+    return request.param
+
+
 @pytest.mark.parametrize("size", [1, 2, 3])
 @pytest.mark.parametrize("inputs", [1, FEW, FEW + 1])
-def test_a_convolution_is_a_correlation(inputs, size):
+def test_a_convolution_is_a_correlation(on_cpu, inputs, size):
     layer, x = convolution(inputs, size), normal(6, 5, inputs)
     np.testing.assert_allclose(layer(jnp.asarray(x)), correlated(x, layer), atol=1e-12)
     batch = normal(3, 6, 5, inputs, seed=2)
@@ -50,14 +56,14 @@ def test_a_convolution_is_a_correlation(inputs, size):
     np.testing.assert_allclose(jax.vmap(layer)(jnp.asarray(batch)), each, atol=1e-12)
 
 
-def test_few_channels_go_another_way():
-    """So both were tested above."""
+def test_few_channels_go_another_way_and_on_a_cpu_all(on_cpu):
+    """So both ways were tested above."""
 
     def operations(inputs):
         return str(jax.make_jaxpr(convolution(inputs))(jnp.zeros((6, 5, inputs))))
 
     assert "conv_general_dilated" not in operations(FEW)
-    assert "conv_general_dilated" in operations(FEW + 1)
+    assert ("conv_general_dilated" in operations(FEW + 1)) == (not on_cpu)
 
 
 def test_both_ways_have_the_same_derivatives(monkeypatch):
@@ -72,6 +78,7 @@ def test_both_ways_have_the_same_derivatives(monkeypatch):
         return jax.tree.leaves((jax.grad(loss)(layer, x), score(layer, x), through(layer)))
 
     by_patches = jax.jit(lambda *args: derivatives(*args))(layer, x)
+    monkeypatch.setattr("fenchel.layers._on_cpu", lambda: False)
     monkeypatch.setattr("fenchel.layers.FEW", 0)
     by_library = jax.jit(lambda *args: derivatives(*args))(layer, x)
     for one, other in zip(by_patches, by_library, strict=True):
