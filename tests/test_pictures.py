@@ -215,6 +215,20 @@ def test_chains_have_no_start_to_be_measured_from(tmp_path):
     assert movement(fitted, 4, 0) is None
 
 
+def test_chains_are_ripe_when_they_are_handed_out(monkeypatch):
+    """However soon before they began."""
+    moved = {}
+    config = TINY.with_values(start=preset("mnist-completion-paper").start, start__capacity=16)
+    config = config.with_values(start__restart=1.0, training__steps=2, dynamics__clip_value=0.01)
+    for rounds in (0, 5):
+        monkeypatch.setattr("fenchel.drawing.RIPENING", rounds)
+        fitted = fx.fit(pictures(20), config=config, progress=False)
+        moved[rounds] = np.asarray(fitted.sampler_state.points)
+        assert fitted.sampler_state.turn == moved.setdefault("turn", fitted.sampler_state.turn)
+    apart = np.abs(moved[5] - moved[0]).mean(axis=1)
+    assert apart.min() > 0  # of every chain
+
+
 def test_no_two_samples_are_of_one_chain():
     """And another seed begins with others."""
     config = TINY.with_values(start=preset("mnist-completion-paper").start, start__capacity=64)

@@ -14,12 +14,14 @@ from fenchel.dynamics import Particle
 from fenchel.errors import InputError
 from fenchel.estimators import Nodes
 from fenchel.potentials import base_scale
-from fenchel.samplers import AbstractSampler, Embedding, Scouts
+from fenchel.samplers import AbstractSampler, Embedding, Scouts, Tuned
 from fenchel.shapes import Array, Key, Points, Potential, PyTree
-from fenchel.starts import AbstractDensityStart
+from fenchel.starts import AbstractDensityStart, Replay
 
 POOL = 8  # candidates for each corrected draw
 CHUNK = 2_048  # draws at a time
+TUNING_POINTS = 256  # of the data, for the step sizes of chains
+RIPENING = 10  # rounds, of every chain that a replay buffer hands out
 ORDER = 4_001  # sets its key apart from those of the chunks
 LARGE = 512  # dimensions, from which on
 FEW = 128  # are: such points are pictures, and each passes through a large net
@@ -68,6 +70,21 @@ class Drawing(NamedTuple):
                 "or a smaller dynamics.step_size."
             )
         return kept[np.arange(n) % len(kept)]
+
+    def made_ready(self, key: Key) -> "Drawing":
+        """With what the sampler remembers as it is handed out.
+
+        That is, with step sizes that fit f, and with chains that have all gone on for a while: of a
+        replay buffer's some have only just begun.
+        """
+        state = self.state
+        if isinstance(self.sampler, Tuned):
+            state = self.sampler.settled(self.f, self.points[:TUNING_POINTS], state, key)
+        if isinstance(start := getattr(self.sampler, "start", None), Replay):
+            few = min(self.chunk, start.chains)
+            for own in jax.random.split(key, RIPENING * -(-start.chains // few)):
+                state = _raw(self._replace(state=state), few, own)[1]
+        return self._replace(state=state)
 
     def weighted(self, count: int, key: Key) -> Nodes:
         """At least `count` draws, with their weights for Z without f."""

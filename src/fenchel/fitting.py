@@ -21,6 +21,7 @@ from fenchel.data import (
     load_pictures,
     load_samples,
 )
+from fenchel.drawing import Drawing
 from fenchel.dynamics import AbstractDynamics
 from fenchel.errors import InputError
 from fenchel.estimators import AbstractEstimator, NoiseContrastive
@@ -32,7 +33,6 @@ from fenchel.report.pictures.gallery import Gallery
 from fenchel.report.progress import Bar, Silent, Watcher
 from fenchel.result import Fit
 from fenchel.runs import RunFolder
-from fenchel.samplers import Tuned
 from fenchel.seeds import check_seed
 from fenchel.shapes import Potential
 from fenchel.starts import AbstractStart, begins_at_data
@@ -45,8 +45,6 @@ from fenchel.train import (
     run,
     stuck,
 )
-
-TUNING_POINTS = 256  # of the data, for the step sizes of chains
 
 
 def fit(
@@ -298,10 +296,8 @@ def fitted_model(
     points = jnp.zeros((1, data.shape[1]))
     if begins_at_data(sampler):
         points = jax.random.permutation(key, data)[:KEPT_POINTS]
-    sampler_state = state.sampler_state
-    if isinstance(sampler, Tuned):
-        sampler_state = sampler.settled(f, points[:TUNING_POINTS], sampler_state, key)
-    return Fit(f, sampler, sampler_state, points, standardiser, config, columns, name)
+    ready = Drawing(f, sampler, state.sampler_state, points).made_ready(key)
+    return Fit(f, sampler, ready.state, points, standardiser, config, columns, name)
 
 
 def _is_own(part: object) -> bool:

@@ -16,6 +16,7 @@ import paramax
 from fenchel.build import CUSTOM, EMBEDDINGS, noise_floor
 from fenchel.choices import choose
 from fenchel.config import Config
+from fenchel.drawing import TUNING_POINTS
 from fenchel.errors import InputError
 from fenchel.estimation import build_estimator, states_of
 from fenchel.estimators import (
@@ -37,7 +38,6 @@ REPEATS = 32  # passes over the data, where a loss draws random numbers
 LOOK = 64  # rows, to see whether it does
 FAR = 0.25  # standard errors from the optimum, from which on intervals cover less than they say
 ENOUGH = 400  # effective draws
-TUNING_POINTS = 256
 INFERENCE_PURPOSE = 7_919  # sets its draws apart from all others with the same seed
 
 

@@ -16,13 +16,12 @@ from fenchel.bench.held_out import held_out
 from fenchel.bench.jobs import Prepared
 from fenchel.bench.together import finite
 from fenchel.bench.truth import PAPER_SIZE, Truth
-from fenchel.drawing import Drawing, resampled
+from fenchel.drawing import TUNING_POINTS, Drawing, resampled
 from fenchel.evaluate.mmd import mmds_squared
 from fenchel.samplers import Tuned
 from fenchel.shapes import Array, Key, Points, PyTree
 from fenchel.train import TrainState
 
-TUNING_POINTS = 256
 HELD_OUT_SEED = 3_000_017  # far from the seeds that anybody trains with
 LOOK_PURPOSE, POOL_PURPOSE = 6_113, 6_121  # set the draws apart from those of training
 

@@ -61,16 +61,16 @@ class Replay(AbstractStart):
     def remember(self, state: Buffer, x: Points) -> Buffer:
         n = x.shape[0]
         # Of more than it can hold, the last.
-        slots = self._slot(state.turn + jnp.arange(n))[-self._chains :]
-        x = x[-self._chains :]
+        slots = self._slot(state.turn + jnp.arange(n))[-self.chains :]
+        x = x[-self.chains :]
         # A particle that ran off must not be met again.
         whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)
         kept = jnp.where(whole, x, state.points[slots])
-        turn = (state.turn + n) % self._chains
+        turn = (state.turn + n) % self.chains
         return Buffer(state.points.at[slots].set(kept), turn.astype(state.turn.dtype))
 
     def reordered(self, state: Buffer, key: Key) -> Buffer:
-        slots = self._slot(jnp.arange(self._chains))
+        slots = self._slot(jnp.arange(self.chains))
         points = state.points[jax.random.permutation(key, slots)]
         return Buffer(state.points.at[slots].set(points), jnp.zeros_like(state.turn))
 
@@ -79,11 +79,12 @@ class Replay(AbstractStart):
         return Replay(self.momentum, self.capacity, 0.0, self.fresh, None, stride)
 
     @property
-    def _chains(self) -> int:
+    def chains(self) -> int:
+        """How many are its own."""
         return -(-self.capacity // self.stride)
 
     def _slot(self, turn: Array) -> Array:
-        return self.stride * (turn % self._chains)
+        return self.stride * (turn % self.chains)
 
     def _begun(self, slot: Array, point: Point, key: Key) -> Point:
         fresh = self.fresh(point, key)
