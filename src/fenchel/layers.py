@@ -90,8 +90,8 @@ def _convolved(x: Array, weight: Array) -> Array:
     """By whichever way is the fastest.
 
     A GPU's library pads few channels to many, which takes longer than one matrix product of
-    patches. On a CPU that product always takes less time, and within loops, where all training
-    and all dynamics are, a fourth to a thirtieth: there XLA hands no convolution to a library.
+    patches. On a CPU that product takes a small part of the time within loops, where all training
+    and all dynamics are: there XLA hands no convolution to a library.
     Patches are nine times as large as what they are made of, and so are made again on the way back.
     """
     if _on_cpu():
