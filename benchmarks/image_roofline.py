@@ -107,7 +107,7 @@ def operations(config: Config, parts: Parts, curved: bool = False) -> dict[str, 
         "generator": 3 * made - g[0].operations,  # nor at the latent variable
     }
     if config.training.gradient_penalty:
-        counts["penalty"] = 4 * once
+        counts["penalty"] = (6 if curved else 4) * once
     if config.training.bound == "pairs":
         counts["pairs"] = once
     if config.training.gradient == "bptt":

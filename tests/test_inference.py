@@ -135,8 +135,8 @@ def test_what_is_not_finite_is_no_standard_error(data):
 
 
 def test_what_has_no_answer(data):
-    with pytest.raises(InputError, match="4 rows are too few for the standard errors of 4 param"):
-        gaussian_fit(data).summary(data[:4])
+    with pytest.raises(InputError, match="4 rows are too few for the sandwich of 4 parameters"):
+        gaussian_fit(data).summary(data[:4], covariance="sandwich")
     net = MLP(2, 32, 2, key=jax.random.key(0))
     with pytest.raises(InputError, match=r"f has 1,185 parameters.*A net's weights"):
         gaussian_fit(data, net).summary()

@@ -206,14 +206,28 @@ def test_with_what_a_run_was_gone_on_is_in_its_record(stopped, monkeypatch):
     """Where it is not what it was begun with; each time that it changes."""
     before = json.loads((stopped / "config.json").read_text())
     assert "sittings" not in before
-    for device in ("gpu: another", "gpu: another", "gpu: a third"):
+    for device in ("gpu: another", "gpu: a third"):  # the second has nothing left to train
         monkeypatch.setattr("fenchel.runs.device", lambda device=device: device)
         fit(stopped, resume=True)
     record = json.loads((stopped / "config.json").read_text())
-    sittings = record.pop("sittings")
+    (sitting,) = record.pop("sittings")
     assert record == before
-    assert [each["device"] for each in sittings] == ["gpu: another", "gpu: a third"]
-    assert sittings[0]["packages"] == before["packages"]
+    assert sitting == {**sitting, "device": "gpu: another", "packages": before["packages"]}
+
+
+def test_a_run_from_before_there_was_a_setting_goes_on_as_it_was(stopped):
+    """Without scouts, of which its record says nothing; and what is damaged is said to be."""
+    path = stopped / "config.json"
+    record = json.loads(path.read_text())
+    del record["config"]["training"]["scouts"]
+    path.write_text(json.dumps(record))
+    fx.fit(X, out=stopped, resume=True, progress=False)
+    again = Config.from_file(path)
+    assert again.training.scouts == 0.0
+    record["config"]["training"] = 7
+    path.write_text(json.dumps(record))
+    with pytest.raises(InputError, match="training must be a section"):
+        fx.fit(X, out=stopped, resume=True, progress=False)
 
 
 def test_a_finished_run_resumed_only_writes_its_model_again(whole, tmp_path):

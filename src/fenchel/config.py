@@ -161,7 +161,8 @@ class TrainingConfig:
     `sampler_steps` of its own the sampler learns from f's draws, both at once. `first_moment` is
     Adam's decay of the first moment, `dynamics_epsilon` the dynamics' own Adam's. `anchor` is its
     weight (1 in the plane and less in more dimensions if null), `scouts` how many there are for
-    each particle in f's step, where f stands on a base measure. `noise` is the noise floor on
+    each particle in f's step, where f stands on a base measure, its start is anchored, and the
+    gradient stops at the draws. `noise` is the noise floor on
     standardised data (the method's own if null), `final_rate` what the learning rates fall to, as a
     fraction, at the end of the run, and `averaging` how much of the run the moving averages look
     back on.
@@ -231,12 +232,6 @@ class Config:
         return _parse(cls, values, "")
 
     @classmethod
-    def of_record(cls, values: dict[str, Any]) -> "Config":
-        """What a run was begun with, of this version or an earlier one with fewer settings."""
-        sections = {name: BEFORE.get(name, {}) | values.get(name, {}) for name in BEFORE}
-        return cls.from_dict(values | sections)
-
-    @classmethod
     def from_file(cls, path: str | Path) -> "Config":
         """From a TOML or JSON file, or a run's config.json; what is left out keeps its default."""
         return cls.from_dict(_read(Path(path)))
@@ -259,6 +254,21 @@ def _check_sizes(section: str, part: Any, least: dict[str, int]) -> None:
             raise InputError(f"{section}.{name} is {value}: give at least {lowest}.")
 
 
+def completed(record: Any) -> Any:
+    """A record of settings by an earlier version, with what it did before there were some of them.
+
+    What is no record stays as it is.
+    """
+    if not isinstance(record, dict):
+        return record
+    sections = {
+        name: before | record.get(name, {})
+        for name, before in BEFORE.items()
+        if isinstance(record.get(name, {}), dict)
+    }
+    return record | sections
+
+
 def _read(path: Path) -> dict[str, Any]:
     readers = {".toml": tomllib.loads, ".json": json.loads}
     if path.suffix not in readers:
@@ -270,7 +280,7 @@ def _read(path: Path) -> dict[str, Any]:
     except ValueError as error:
         raise InputError(f"{path} is not valid {path.suffix[1:].upper()}: {error}.") from None
     if isinstance(values, dict) and values.get("format") == RECORD:
-        values = values.get("config")
+        values = completed(values.get("config"))
     if not isinstance(values, dict):
         raise InputError(f"{path} must hold named values, such as `seed` or a [training] section.")
     return values

@@ -71,18 +71,18 @@ class Drawing(NamedTuple):
             )
         return kept[np.arange(n) % len(kept)]
 
-    def made_ready(self, key: Key) -> "Drawing":
+    def made_ready(self, most: int, key: Key) -> "Drawing":
         """With what the sampler remembers as it is handed out.
 
-        That is, with step sizes that fit f, and with chains that have all gone on for a while: of a
-        replay buffer's some have only just begun.
+        That is, with step sizes that fit f, and with chains that have all gone on for a while, if
+        that can be had for so many draws at `most`: of a replay buffer's some have only just begun.
         """
         state = self.state
         if isinstance(self.sampler, Tuned):
             state = self.sampler.settled(self.f, self.points[:TUNING_POINTS], state, key)
         if isinstance(start := getattr(self.sampler, "start", None), Replay):
-            few = min(self.chunk, start.chains)
-            for own in jax.random.split(key, RIPENING * -(-start.chains // few)):
+            few, rounds = min(self.chunk, start.chains), min(RIPENING, most // start.chains)
+            for own in jax.random.split(key, rounds * -(-start.chains // few)):
                 state = _raw(self._replace(state=state), few, own)[1]
         return self._replace(state=state)
 

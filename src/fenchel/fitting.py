@@ -296,7 +296,8 @@ def fitted_model(
     points = jnp.zeros((1, data.shape[1]))
     if begins_at_data(sampler):
         points = jax.random.permutation(key, data)[:KEPT_POINTS]
-    ready = Drawing(f, sampler, state.sampler_state, points).made_ready(key)
+    drawing = Drawing(f, sampler, state.sampler_state, points)
+    ready = drawing.made_ready(int(state.iteration) * config.training.batch // 10, key)
     return Fit(f, sampler, ready.state, points, standardiser, config, columns, name)
 
 

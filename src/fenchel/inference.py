@@ -133,6 +133,11 @@ def _by_information(f: Potential, config: Config, seen: Seen) -> Inference:
 def _by_sandwich(f: Potential, config: Config, seen: Seen) -> Inference:
     found = _moments(f, config, seen)
     effective = np.any(np.asarray(found.curvature) != 0, axis=0)
+    rows, count = len(seen.data), int(effective.sum())
+    if rows <= count:
+        raise InputError(
+            f"{rows} rows are too few for the sandwich of {count} parameters: give more."
+        )
     asymptotics = standard_errors.sandwich(_part(found, effective), len(seen.data))
     return _inference(asymptotics, effective, "sandwich", f, config, seen)
 
@@ -258,8 +263,7 @@ def _far(asymptotics: Asymptotics) -> list[str]:
 
 def _refuse(f: Potential, config: Config, seen: Seen) -> None:
     """What has no answer."""
-    estimator, rows = seen.estimator, len(seen.data)
-    count = flat(f)[0].size
+    estimator, count = seen.estimator, flat(f)[0].size
     if count == 0:
         raise InputError("f has no parameters, and so no standard errors.")
     if count > MOST_PARAMETERS:
@@ -267,10 +271,6 @@ def _refuse(f: Potential, config: Config, seen: Seen) -> None:
             f"f has {count:,} parameters: standard errors are for models with few of them, up to "
             f"{MOST_PARAMETERS}, such as fx.potentials.Linear. (A net's weights have none: many "
             "others give the same density.)"
-        )
-    if rows <= count:
-        raise InputError(
-            f"{rows} rows are too few for the standard errors of {count} parameters: give more."
         )
     penalty = config.training.gradient_penalty if estimator is None else 0.0
     penalty = getattr(estimator, "energy_penalty", penalty)

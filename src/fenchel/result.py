@@ -327,11 +327,12 @@ class Fit:
         step = np.zeros(parameters.size)
         step[found.effective] = found.asymptotics.step
         moved = replace(self, f=rebuild(parameters + jnp.asarray(step, parameters.dtype)))
-        caution = moved.log_partition().caution if moved.has_log_partition else ""
-        if caution:
-            raise InputError(
-                f"One step leads to an f whose integral is in doubt ({caution}): train longer."
-            )
+        if moved.has_log_partition:
+            caution = moved.log_partition().caution
+            if caution and not self.log_partition().caution:
+                raise InputError(
+                    f"One step leads to an f whose integral is in doubt ({caution}): train longer."
+                )
         return moved
 
     def save(self, path: Any) -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from fenchel.arrays import to_table
-from fenchel.config import RECORD, Config
+from fenchel.config import RECORD, Config, completed
 from fenchel.data import Pictures, Samples
 from fenchel.environment import device, packages, python
 from fenchel.errors import InputError
@@ -70,7 +70,7 @@ class RunFolder:
     def resume(self, config: Config, samples: Samples | Pictures, like: TrainState) -> TrainState:
         """The newest checkpoint's state, with the metrics cut back to it."""
         record = self.read_record()
-        require_same(Config.of_record(record["config"]).to_dict(), config.to_dict(), self.path)
+        require_same(Config.from_dict(record["config"]).to_dict(), config.to_dict(), self.path)
         if not self.was_fitted_to(samples):
             raise InputError(
                 f"{self.path} was fitted to other data: give the same data, or begin a new run."
@@ -81,7 +81,8 @@ class RunFolder:
         refuse_unwritable(self.config_file)
         self._require_space(like)
         state = checkpoint.restore(self.checkpoints, iteration, like)
-        self._note_sitting(record)
+        if iteration < config.training.steps:
+            self._note_sitting(record)
         kept = [row for row in self.read_metrics() if row["iteration"] <= iteration]
         replace_text(self.metrics_file, "".join(json.dumps(row) + "\n" for row in kept))
         return state
@@ -107,7 +108,7 @@ class RunFolder:
                 f"{self.config_file} is damaged, or not of this library: give another folder, or "
                 "begin a new run."
             ) from None
-        return record
+        return {**record, "config": completed(record["config"])}
 
     def read_metrics(self) -> list[dict[str, Any]]:
         """The rows of metrics.jsonl; one that a kill cut short is left out."""

@@ -8,7 +8,7 @@ from fenchel.errors import InputError
 
 
 def test_a_folder_of_an_earlier_version_is_gone_on_with(tmp_path):
-    """Settings that there were not yet had the default, or what was done before there were any."""
+    """What there was no setting for had the default, or what was done before there was one."""
     folder, config = BenchFolder(tmp_path), Config()
     earlier = config.to_dict()
     del earlier["training"]["scouts"], earlier["start"]["fresh"]

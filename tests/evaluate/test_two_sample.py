@@ -155,7 +155,7 @@ def test_refuses_a_kernel_without_width(gamma):
 
 
 @pytest.mark.parametrize("test", [mmd_test, aggregated_mmd_test])
-def test_what_overflows_has_no_p_value(test):
+def test_points_too_large_for_squares_are_refused(test):
     x = 1e25 * np.random.default_rng(0).normal(size=(40, 2))
     with pytest.raises(
         InputError, match=r"samples reaches [0-9.]+e\+25, whose squares are too large"

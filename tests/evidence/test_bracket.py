@@ -80,6 +80,16 @@ def test_mass_that_draws_have_met_is_not_counted_twice():
     assert max(z.estimate for z in both) < found.estimate + 0.1
     more = beside_unseen(found, scouts(2.0, 0.05, 0), seen)  # and where draws lack the most of it
     assert more.estimate == pytest.approx(np.log(2.5), abs=0.1)
+    # One stray draw is no sign that they go there: half a mode is not to be passed over for it.
+    stray = np.full(N, -np.inf)
+    stray[0] = -40.0
+    alone = from_weights(log_normal(0.3, 0), "test")
+    for few in (1, 4):
+        met = np.full(N, -np.inf)
+        met[:few] = np.log(0.5 * N / few)
+        z = beside_unseen(alone, met, stray)
+        assert z.upper > np.log(1.5)
+        assert f"by {few} scouts" in z.caution
     # Scouts may miss a narrow mode that draws have met.
     assert beside_unseen(found, NOTHING, seen) == found
 

@@ -112,4 +112,4 @@ def test_a_replay_buffer_remembers_where_the_particles_ended():
     particles, after = draw(gaussian(), jnp.asarray(POINTS), state, jax.random.key(2))
     np.testing.assert_array_equal(after.points[:2], particles.x)
     np.testing.assert_array_equal(after.points[2:], state.points[2:])
-    assert after.turn == 2
+    assert after.cursor == 2

@@ -157,7 +157,7 @@ class TestReplay:
         )
         assert buffer.points.shape == (500, 2)
         assert buffer.points.dtype == jnp.zeros(0).dtype
-        assert buffer.turn == 0
+        assert buffer.cursor == 0
         # 1,000 numbers: the relative error of their deviation is 2 %; six times that.
         assert np.std(buffer.points) == pytest.approx(3.0, rel=0.13)
 
@@ -184,8 +184,8 @@ class TestReplay:
             np.testing.assert_array_equal(x[:, 1], expected)
             buffer = replay.remember(buffer, x + 10)
         np.testing.assert_array_equal(buffer.points[:, 0], [20, 21, 22, 23, 14])
-        assert buffer.turn == 4
-        assert buffer.turn.dtype == jnp.int32
+        assert buffer.cursor == 4
+        assert buffer.cursor.dtype == jnp.int32
         # Of more than it can hold, the last are kept: 7 of them end with the chains 2, 3 and 4.
         buffer = replay.remember(buffer, doubled(7))
         np.testing.assert_array_equal(buffer.points[:, 0], [6, 2, 3, 4, 5])
@@ -204,7 +204,7 @@ class TestReplay:
         replay = self.replay(capacity=30, restart=0.0)
         buffer = Buffer(jnp.arange(60.0).reshape(30, 2), jnp.array(7, jnp.int32))
         other = replay.reordered(buffer, jax.random.key(0))
-        assert other.turn == 0
+        assert other.cursor == 0
         assert not np.array_equal(other.points, buffer.points)
         np.testing.assert_array_equal(np.sort(other.points[:, 0]), buffer.points[:, 0])
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from fenchel.config import Config
+from fenchel.config import Config, completed
 from fenchel.errors import InputError
 from fenchel.files import make_folder, replace_text
 from fenchel.runs import require_same
@@ -26,7 +26,7 @@ class BenchFolder:
     def claim_for(self, config: Config) -> None:
         """Likewise with a method's, of which an earlier version may have had fewer."""
         before = self.read(SETTINGS)
-        self._claim(before and Config.of_record(before).to_dict(), config.to_dict())
+        self._claim(before and Config.from_dict(completed(before)).to_dict(), config.to_dict())
 
     def _claim(self, before: dict[str, Any] | None, settings: dict[str, Any]) -> None:
         if before is None:

@@ -18,6 +18,7 @@ from fenchel.dynamics import Particle
 from fenchel.shapes import Array, Scalar
 
 HALVINGS = 12  # in search of a power
+NOTHING = -1e8  # log weights from here down are of particles that count for nothing
 
 
 class AbstractCriterion(eqx.Module):
@@ -96,10 +97,10 @@ class WeightedBound(AbstractBound):
             return jnp.where(enough, middle, low), jnp.where(enough, high, middle)
 
         one = jnp.ones((), log_w.dtype)
-        # Not from 0 on, the power of which would count even particles of no weight at all.
-        low, _ = lax.fori_loop(0, HALVINGS, bisect, (0.5**HALVINGS * one, one))
+        low, _ = lax.fori_loop(0, HALVINGS, bisect, (0 * one, one))
         enough = effective_sample_size(log_w) >= self.min_ess
-        return jnp.where(enough, one, low) * log_w
+        # No power, and not 0 either, makes particles count that are not meant to.
+        return jnp.where(log_w > NOTHING, jnp.where(enough, one, low) * log_w, log_w)
 
 
 class Pairs(AbstractCriterion):

@@ -124,11 +124,11 @@ def beside_unseen(found: LogPartition, sent: ArrayLike, seen: ArrayLike) -> LogP
     whole = float(np.exp(-top))
     more = theirs.mean() - own.mean()
     error = float(np.hypot(theirs.std() / theirs.size**0.5, own.std() / own.size**0.5))
-    if own.any() and more <= 2 * error:
-        return found  # there is nothing there that the draws had missed
+    margin = float(t.ppf(1 - MISSES, GROUPS - 1))
+    if own.mean() > 0.5 * theirs.mean() and more <= margin * error:
+        return found  # the draws go there, and there is no more than they have met
     nats = float(np.log(whole + more) + top)
     error /= whole + more
-    margin = float(t.ppf(1 - MISSES, GROUPS - 1))
     cautions = [found.caution] if found.caution else []
     if not nats < UNSEEN:
         cautions.insert(

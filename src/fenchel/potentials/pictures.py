@@ -59,7 +59,7 @@ class ConvNet(eqx.Module):
 
 
 class ResidualBlock(eqx.Module):
-    """y = shortcut(x) + conv(act(conv(act(x)))), halved or not."""
+    """y = conv(act(conv(act(x)))), halved or not, and to it the shortcut of x, halved likewise."""
 
     first: Convolution
     second: Convolution
@@ -79,9 +79,8 @@ class ResidualBlock(eqx.Module):
 
     def __call__(self, x: Array) -> Array:
         y = self.second(self.activation(self.first(self.activation(x))))
-        x, y = (
-            (halved(x), halved(y)) if self.halves else (x, y)
-        )  # before the shortcut, a cheaper one
+        if self.halves:  # first, since the shortcut of a small picture is a cheaper one
+            x, y = halved(x), halved(y)
         return y + (x if self.shortcut is None else self.shortcut(x))
 
 

@@ -23,6 +23,7 @@ from fenchel.evaluate import (
     stein_test,
     training_health,
 )
+from fenchel.evaluate.checks import LARGEST
 from fenchel.evidence import Annealing, Chains, LogPartition
 from fenchel.report.findings import Findings, Say, sentence, silent
 from fenchel.report.lines import Evaluation, Line
@@ -41,7 +42,6 @@ OVERLAP_GOOD, OVERLAP_BAD = 0.9, 0.7
 RATE_GOOD, RATE_BAD = 0.9, 0.75  # of precision, recall and coverage, beside those of the data
 NEIGHBOURS = 5  # the nearest of which their balls reach to
 RATE_LEAST = 0.05  # below which no rate of the data's own is a measure
-FURTHEST = 1e15  # standard deviations: squares in single precision end at 3e38
 FEWEST = 100  # finite values that say anything, where others are not finite
 SHORT = Annealing(chains=256, stations=60)  # enough from a start that was learnt
 RAW = "raw samples"
@@ -60,7 +60,7 @@ def evaluate(
     `whose` data they are goes into the text; `say` is told what is being computed.
     """
     furthest = np.abs(fit.standardiser.forward(samples.x)).max(initial=0.0)
-    if furthest > FURTHEST:
+    if furthest > LARGEST:
         raise InputError(
             f"The data reach {furthest:.2g} standard deviations from the mean of those that were "
             "fitted, so that nothing can be computed there: drop such rows, or see whether the "

@@ -74,6 +74,9 @@ class Persistent(AbstractSampler):
         moved = state.points.at[turn].set(arrived)
         return particles, ChainState(moved, ((state.cursor + n) % self.count).astype(jnp.int32))
 
+    def reordered(self, state: ChainState, key: Key) -> ChainState:
+        return state._replace(points=jax.random.permutation(key, state.points))
+
 
 class TunedState(NamedTuple):
     inner: PyTree
@@ -97,6 +100,9 @@ class Tuned(AbstractSampler):
 
     def init(self, data: Points, key: Key) -> TunedState:
         return TunedState(self.sampler.init(data, key), jnp.zeros((), jnp.result_type(float)))
+
+    def reordered(self, state: TunedState, key: Key) -> TunedState:
+        return state._replace(inner=self.sampler.reordered(state.inner, key))
 
     def draw(
         self, f: Potential, points: Points, state: TunedState, key: Key
@@ -145,6 +151,12 @@ class Ensemble(AbstractSampler):
     def init(self, data: Points, key: Key) -> tuple[PyTree, ...]:
         keys = jax.random.split(key, len(self.samplers))
         return tuple(sampler.init(data, k) for sampler, k in zip(self.samplers, keys, strict=True))
+
+    def reordered(self, state: tuple[PyTree, ...], key: Key) -> tuple[PyTree, ...]:
+        keys = jax.random.split(key, len(self.samplers))
+        return tuple(
+            s.reordered(own, k) for s, own, k in zip(self.samplers, state, keys, strict=True)
+        )
 
     def draw(
         self, f: Potential, points: Points, state: tuple[PyTree, ...], key: Key

@@ -16,7 +16,7 @@ from fenchel.starts.start import AbstractStart
 
 class Buffer(NamedTuple):
     points: Points
-    turn: Array  # whose it is among the chains
+    cursor: Array  # whose turn it is
 
 
 class Replay(AbstractStart):
@@ -51,7 +51,7 @@ class Replay(AbstractStart):
 
     def draw(self, point: Point, state: Buffer, key: Key) -> tuple[Point, Momentum, Scalar]:
         restart_key, fresh_key, v_key = jax.random.split(key, 3)
-        slot = self._slot(state.turn + lax.axis_index(BATCH))
+        slot = self._slot(state.cursor + lax.axis_index(BATCH))
         old = state.points[slot]
         new = self._begun(slot, point.astype(old.dtype), fresh_key)
         x = jnp.where(jax.random.bernoulli(restart_key, self.restart), new, old)
@@ -61,18 +61,18 @@ class Replay(AbstractStart):
     def remember(self, state: Buffer, x: Points) -> Buffer:
         n = x.shape[0]
         # Of more than it can hold, the last.
-        slots = self._slot(state.turn + jnp.arange(n))[-self.chains :]
+        slots = self._slot(state.cursor + jnp.arange(n))[-self.chains :]
         x = x[-self.chains :]
         # A particle that ran off must not be met again.
         whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)
         kept = jnp.where(whole, x, state.points[slots])
-        turn = (state.turn + n) % self.chains
-        return Buffer(state.points.at[slots].set(kept), turn.astype(state.turn.dtype))
+        turn = (state.cursor + n) % self.chains
+        return Buffer(state.points.at[slots].set(kept), turn.astype(state.cursor.dtype))
 
     def reordered(self, state: Buffer, key: Key) -> Buffer:
         slots = self._slot(jnp.arange(self.chains))
         points = state.points[jax.random.permutation(key, slots)]
-        return Buffer(state.points.at[slots].set(points), jnp.zeros_like(state.turn))
+        return Buffer(state.points.at[slots].set(points), jnp.zeros_like(state.cursor))
 
     def settled(self, key: Key) -> "Replay":
         stride = self.stride if self.aside is None else 2 * self.stride

@@ -33,7 +33,7 @@ def commands_section(record: dict[str, Any], source: str) -> Markup:
     jax = record.get("packages", {}).get("jax", "")
     lead = (
         f"With Fenchel {record.get('version', '')}, JAX {jax} and Python "
-        f"{record.get('python', '')} these commands make {_how_alike(record)}"
+        f"{record.get('python', '')} {_how_alike(record)}"
     )
     button = tag("button", "Copy", type="button", id="copy", aria_label="Copy the commands")
     code = tag("pre", tag("code", commands(config, source), id="commands"), tabindex="0")
@@ -42,8 +42,11 @@ def commands_section(record: dict[str, Any], source: str) -> Markup:
 
 def _how_alike(record: dict[str, Any]) -> str:
     if record.get("sittings"):
-        return "a run like it, which was gone on with on other versions or another device."
-    return "the same run. On a CPU of the same kind it is the same bit for bit."
+        return (
+            "these commands begin the same run. It was continued with other versions, or on "
+            "another device, and will not come out the same to the last bit."
+        )
+    return "these commands make the same run. On a CPU of the same kind it is the same bit for bit."
 
 
 def commands(config: dict[str, Any], source: str) -> str:

@@ -59,7 +59,7 @@ def _data(record: dict[str, Any], same: bool) -> Markup:
         ("Python", record.get("python", "")),
         *record.get("packages", {}).items(),
         ("trained on", record.get("device", "")),
-        *(("gone on with", _sitting(each)) for each in record.get("sittings", [])),
+        *(("continued with", _sitting(each)) for each in record.get("sittings", [])),
     ]
     heading = tag("h3", "Data and versions")
     return tag("div", heading, table(("what", "value"), rows, "facts"))
