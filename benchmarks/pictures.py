@@ -101,6 +101,7 @@ def piece(arguments: argparse.Namespace) -> None:
         "dropped_steps": sum(each["skipped"] for each in rows),
         "potential_data": rows[-1]["potential_data"],
         "potential_draws": rows[-1]["potential_draws"],
+        "step_size": rows[-1].get("step_size"),
         "moved_levels": None if moved is None else moved.levels,
         **scores(fitted, start_alone(fitted) if moves else None, arguments),
         "provenance": provenance(),
@@ -220,7 +221,7 @@ def curves(runs: dict[str, Any]) -> Figure:
 
 def as_markdown(runs: dict[str, Any], name: str) -> str:
     head = ("run", "iterations", "minutes", "FID", "FID, start alone", "FID, real")
-    head += ("IS-slim ratio", "moved")
+    head += ("IS-slim ratio", "step size", "moved")
     lines = [
         "# Pictures: FID against training",
         "",
@@ -247,6 +248,7 @@ def _line(name: str, row: dict[str, Any]) -> str:
         "-" if start is None else f"{start:.2f}",
         "-" if row.get("fid_real") is None else f"{row['fid_real']:.2f}",
         f"{row['is_slim_ratio']:.3f}",
+        "-" if row.get("step_size") is None else f"{row['step_size']:.3g}",
         "-" if not moved else f"{moved:.2f}",
         f"{row['health']['word']}, {row['dropped_steps']} dropped",
     )
