@@ -9,6 +9,7 @@ SAID = {
     "detached": {"target": 7, "prototype": 10.7, "PyTorch, eager": 84, "PyTorch, CUDA graphs": 21},
     "bptt": {"target": 16, "prototype": 25.5, "PyTorch, eager": 155, "PyTorch, CUDA graphs": 102},
 }
+TWINNED = "cifar10-paper"  # the preset of which there is a twin in PyTorch
 TWINS = (
     "The twins do the same work in PyTorch (`--check` holds them to it), without guard, trust and "
     "health record. *Score written out* is a twin whose score is not left to autograd, so that "
@@ -28,7 +29,7 @@ def as_markdown(result: dict[str, Any]) -> str:
                 "",
                 *_times(result),
                 "",
-                *(_said(result["cells"]) if result["preset"] == "cifar10-paper" else []),
+                *(_said(result["cells"]) if result["preset"] == TWINNED else []),
                 *_roofline(result),
             ]
         )
@@ -39,7 +40,7 @@ def as_markdown(result: dict[str, Any]) -> str:
 def _heading(result: dict[str, Any]) -> list[str]:
     about, settings = result["provenance"], result["settings"]
     busy = "" if result["load_before"] < 0.5 * result["cores"] else " **The machine was busy.**"
-    twins = TWINS if result["preset"] == "cifar10-paper" else "No twin in PyTorch does this work."
+    twins = TWINS if result["preset"] == TWINNED else "No twin in PyTorch does this work."
     size = " **Tiny nets: a smoke test.**" if result["tiny"] else ""
     return [
         f"Commit {about['commit']}, {about['device']}, {about['cpu']} ({result['cores']} cores), "

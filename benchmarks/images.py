@@ -38,7 +38,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from benchmarks.image_roofline import data_sheet_peak, measured_peak, operations
-from benchmarks.image_table import as_markdown
+from benchmarks.image_table import TWINNED, as_markdown
 from benchmarks.record import RESULTS, provenance, write
 from fenchel.build import Parts, build
 from fenchel.config import Config
@@ -49,7 +49,6 @@ from fenchel.train.loop import run_block
 
 FENCHEL, COMPILED = "Fenchel", "PyTorch, score written out and compiled"
 OUT_OF_MEMORY = "out of memory"
-TWINNED = "cifar10-paper"  # the preset of which there is a twin in PyTorch
 GRADIENTS = ("detached", "bptt")  # the published code's truncated one, and through time
 PICTURES = 5_000
 SHAPE = (32, 32, 3)

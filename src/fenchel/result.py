@@ -183,9 +183,7 @@ class Fit:
     def log_likelihood(self, x: ArrayLike, by: Account | None = None) -> LogLikelihood:
         """The mean log likelihood of the rows of x; `by` is `log_partition`'s."""
         values, z = self.potential(x), self.log_partition(by)
-        n = len(values)
-        with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
-            mean, error = values.mean(), values.std(ddof=1) / n**0.5 if n > 1 else np.inf
+        n, (mean, error) = len(values), mean_with_error(values)
         lost = n - int(np.isfinite(values).sum())
         cautions = [f"f is not finite at {lost:,} of {n:,} rows"] if lost else []
         return LogLikelihood(
@@ -398,6 +396,15 @@ class Fit:
     @cached_property
     def _partitions(self) -> dict[str, LogPartition]:
         return {}  # what `log_partition` has found so far
+
+
+def mean_with_error(values: np.ndarray) -> tuple[float, float]:
+    """The mean and its standard error, which nobody knows of one value."""
+    spread = np.inf
+    if len(values) > 1:
+        with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
+            spread = values.std(ddof=1)
+    return float(values.mean()), float(spread / len(values) ** 0.5)
 
 
 @eqx.filter_jit

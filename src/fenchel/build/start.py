@@ -34,13 +34,14 @@ def named_start(
 ) -> AbstractStart:
     """Of a table's columns, or of pictures."""
     if config.start.kind not in GENERATORS:
-        noise, aside = Noise(box=config.dynamics.box), _aside(config)
+        noise = Noise(box=config.dynamics.box)
+        aside = _aside(config, noise)
         return build_start(config.start, dim, latent, precision, scale, key, noise, aside)
     momentum = _first_momentum(config.start, latent, precision)
     return picture_start(config.start, picture_shape(config), momentum, key)
 
 
-def _aside(config: Config) -> AbstractFresh | None:
+def _aside(config: Config, noise: Noise) -> AbstractFresh | None:
     """How every other chain of a replay buffer begins, where not as noise."""
     if not choose({"noise": False, "occluded": True}, config.start.fresh, "beginning of a chain"):
         return None
@@ -50,7 +51,7 @@ def _aside(config: Config) -> AbstractFresh | None:
             "table: set it to 'noise'."
         )
     masks = [half_mask(half, picture_shape(config)).ravel() for half in HALVES]
-    return Occluded(Noise(box=config.dynamics.box), jnp.stack(masks))
+    return Occluded(noise, jnp.stack(masks))
 
 
 def _first_momentum(config: StartConfig, latent: int, precision: float) -> CentredNormal:

@@ -47,11 +47,11 @@ def score(
 
 def _summary(scores: np.ndarray, name: str, out_file: Path | None) -> dict[str, Any]:
     """What JSON says of scores: their mean, and themselves or the file that they are in."""
-    with np.errstate(invalid="ignore"):  # a row without any density leaves no spread
-        spread = scores.std(ddof=1) if len(scores) > 1 else np.inf
-        mean, error = scores.mean(), spread / len(scores) ** 0.5
+    from fenchel.result import mean_with_error
+
+    mean, error = mean_with_error(scores)
     where = {"out": str(out_file)} if out_file else {name: scores.tolist()}
-    return {"mean": float(mean), "standard_error": float(error), **where}
+    return {"mean": mean, "standard_error": error, **where}
 
 
 def _score_pictures(

@@ -24,16 +24,6 @@ def checked_points(points: np.ndarray, name: str) -> np.ndarray:
     return points
 
 
-def checked_statistic(value: np.ndarray) -> np.ndarray:
-    """A test's values, or an InputError where they overflowed."""
-    if not np.isfinite(value).all():
-        raise InputError(
-            "The points, or f's scores at them, are so large that the test's values are not "
-            "finite: scale the points, as to a standard deviation of 1."
-        )
-    return value
-
-
 def checked_pair(
     first: np.ndarray, second: np.ndarray, names: tuple[str, str]
 ) -> tuple[np.ndarray, np.ndarray]:

@@ -119,7 +119,7 @@ def beside_unseen(found: LogPartition, sent: ArrayLike, seen: ArrayLike) -> LogP
     if not np.isfinite(found.estimate):
         return found
     logs = [_numbers(log_w, otherwise=-np.inf) - found.estimate for log_w in (sent, seen)]
-    top = max(0.0, *(each.max(initial=0.0) for each in logs))  # a share of Z may be no float
+    top = max(each.max(initial=0.0) for each in logs)  # a share of Z may be no float
     theirs, own = (np.exp(each - top) for each in logs)
     whole = float(np.exp(-top))
     more = theirs.mean() - own.mean()

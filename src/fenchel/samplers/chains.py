@@ -20,6 +20,7 @@ from fenchel.dynamics import (
 from fenchel.errors import InputError
 from fenchel.samplers.embedding import AbstractSampler
 from fenchel.shapes import Array, Key, Point, Points, Potential, PyTree, Scalar
+from fenchel.starts import put_back
 
 ROUNDS = 30
 
@@ -68,10 +69,7 @@ class Persistent(AbstractSampler):
         n = points.shape[0]
         turn = (state.cursor + jnp.arange(n)) % self.count
         particles = jax.vmap(one)(state.points[turn], jax.random.split(key, n))
-        # A chain that ran off must not go on from there.
-        whole = jnp.all(jnp.isfinite(particles.x), axis=1, keepdims=True)
-        arrived = jnp.where(whole, particles.x, state.points[turn])
-        moved = state.points.at[turn].set(arrived)
+        moved = put_back(state.points, turn, particles.x)
         return particles, ChainState(moved, ((state.cursor + n) % self.count).astype(jnp.int32))
 
     def reordered(self, state: ChainState, key: Key) -> ChainState:

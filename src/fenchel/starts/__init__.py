@@ -7,7 +7,7 @@ from fenchel.starts.fresh import AbstractFresh, Noise, Occluded
 from fenchel.starts.generator import Generator, deconvolutional, residual_generator
 from fenchel.starts.latent import DeepLatent, deep_latent
 from fenchel.starts.picture import DeepPicture
-from fenchel.starts.replay import Buffer, Replay
+from fenchel.starts.replay import Buffer, Replay, put_back
 from fenchel.starts.residual import Contraction, Residual, residual
 from fenchel.starts.start import AbstractDensityStart, AbstractStart, AbstractStatelessStart
 
@@ -36,6 +36,7 @@ __all__ = [
     "deconvolutional",
     "deep_latent",
     "planar",
+    "put_back",
     "residual",
     "residual_generator",
     "spline_coupling",

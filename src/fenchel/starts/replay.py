@@ -19,6 +19,12 @@ class Buffer(NamedTuple):
     cursor: Array  # whose turn it is
 
 
+def put_back(points: Points, slots: Array, x: Points) -> Points:
+    """The points with x in these slots; one that ran off must not be met again, and is not."""
+    whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)
+    return points.at[slots].set(jnp.where(whole, x, points[slots]))
+
+
 class Replay(AbstractStart):
     """As many chains as it has room for, taken up in turn and put back where they were.
 
@@ -63,11 +69,8 @@ class Replay(AbstractStart):
         # Of more than it can hold, the last.
         slots = self._slot(state.cursor + jnp.arange(n))[-self.chains :]
         x = x[-self.chains :]
-        # A particle that ran off must not be met again.
-        whole = jnp.all(jnp.isfinite(x), axis=tuple(range(1, x.ndim)), keepdims=True)
-        kept = jnp.where(whole, x, state.points[slots])
         turn = (state.cursor + n) % self.chains
-        return Buffer(state.points.at[slots].set(kept), turn.astype(state.cursor.dtype))
+        return Buffer(put_back(state.points, slots, x), turn.astype(state.cursor.dtype))
 
     def reordered(self, state: Buffer, key: Key) -> Buffer:
         slots = self._slot(jnp.arange(self.chains))
