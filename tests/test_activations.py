@@ -40,3 +40,18 @@ def test_silu_is_as_good_as_its_precision_where_that_is_low():
 
 def test_the_leaky_relu_has_the_papers_slope():
     np.testing.assert_allclose(leaky_relu(jnp.array([-2.0, 0.0, 3.0])), [-0.2, 0.0, 3.0], rtol=1e-6)
+
+
+def test_the_leaky_relus_derivatives_in_both_modes():
+    x = jnp.array([-2.0, -1e-30, 1e-30, 3.0])
+    expected = [0.1, 0.1, 1.0, 1.0]
+    np.testing.assert_allclose(derivative(leaky_relu, 1)(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(jax.jvp(leaky_relu, (x,), (2 * x,))[1], 2 * x * jnp.array(expected))
+    np.testing.assert_allclose(derivative(leaky_relu, 2)(x), 0.0)
+    curved = derivative(lambda x: leaky_relu(x) ** 2, 2)(x)
+    np.testing.assert_allclose(curved, 2 * np.square(expected), rtol=1e-6)
+
+
+def test_the_leaky_relu_keeps_one_truth_value_a_number_for_the_way_back():
+    pull = jax.vjp(leaky_relu, jnp.ones(1_000, jnp.bfloat16))[1]
+    assert {leaf.dtype for leaf in jax.tree.leaves(pull)} == {jnp.dtype(bool)}

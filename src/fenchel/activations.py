@@ -1,9 +1,13 @@
 """What nets put between their layers, where JAX's own would be slower or another one."""
 
+from functools import partial
+
 import jax
 import jax.numpy as jnp
 
 from fenchel.shapes import Array
+
+SLOPE = 0.1
 
 
 def silu(x: Array) -> Array:
@@ -19,6 +23,24 @@ def silu(x: Array) -> Array:
     return half + half * jnp.tanh(half)
 
 
+@jax.custom_jvp
 def leaky_relu(x: Array) -> Array:
-    """The paper's, with a slope of 0.1 below zero."""
-    return jax.nn.leaky_relu(x, 0.1)
+    """The paper's, with a slope of 0.1 below zero.
+
+    All that its derivative needs is where it is positive, one truth value a number, and that is
+    read off its own value: so x need not be kept for the way back, and a GPU can end a convolution
+    with what follows it.
+    """
+    return jnp.maximum(x, SLOPE * x)
+
+
+@leaky_relu.defjvp
+def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
+    y = leaky_relu(*primals)
+    return y, _sloped(y > 0, tangents[0])
+
+
+@partial(jax.checkpoint, prevent_cse=False)  # what is kept is where, not the slopes there
+def _sloped(above: Array, tangent: Array) -> Array:
+    # A selection between two would be undone by sums of zeros, kept as whole arrays in a loop.
+    return tangent * jnp.maximum(above.astype(tangent.dtype), SLOPE)

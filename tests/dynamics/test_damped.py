@@ -19,7 +19,7 @@ from fenchel.dynamics import (
     scaled,
     step_sizes,
 )
-from fenchel.dynamics.clip import no_clip
+from fenchel.dynamics.clip import cut, no_clip
 from fenchel.errors import InputError
 from fenchel.parameters import learnt, split
 
@@ -60,6 +60,13 @@ def test_the_carried_density_is_that_of_the_jacobian(clip):
     assert sign == 1
     assert particle.log_q == pytest.approx(0.5 - log_det, abs=1e-10)
     assert log_det == pytest.approx(STEPS * DIM * np.log(DAMPING), abs=1e-10)  # not zero
+
+
+def test_a_cut_changes_nothing_within_and_has_no_slope_without():
+    x = jnp.array([-2.0, -1.0, 0.3, 1.0, 1.5, jnp.nan])
+    np.testing.assert_array_equal(cut(x, -1.0, 1.0), jnp.clip(x, -1.0, 1.0))
+    slopes = jax.vmap(jax.grad(lambda x: cut(x, -1.0, 1.0)))(x)
+    np.testing.assert_array_equal(slopes[:-1], [0.0, 1.0, 1.0, 1.0, 0.0])
 
 
 def by_hand(x, v, clip, low=-np.inf, high=np.inf, damping=DAMPING):

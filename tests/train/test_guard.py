@@ -15,7 +15,7 @@ from fenchel.potentials import DiagonalGaussian
 from fenchel.samplers import Embedding
 from fenchel.starts import Flow
 from fenchel.train import Guard, GuardState, MaxMin
-from fenchel.train.guard import all_finite
+from fenchel.train.guard import all_finite, total
 
 PARAMS = {"a": jnp.array([1.0, -2.0]), "b": jnp.array(0.5)}
 GRADS = {"a": jnp.array([0.3, 0.1]), "b": jnp.array(-1.0)}
@@ -95,6 +95,13 @@ def test_all_finite_sees_every_leaf():
     assert all_finite({"a": jnp.ones(3), "n": jnp.array(2), "none": None})
     assert not all_finite({"a": jnp.ones(3), "b": jnp.array([1.0, jnp.nan])})
     assert not all_finite({"a": jnp.array([jnp.inf, -jnp.inf])})  # which must not cancel
+    assert not all_finite({"a": jnp.ones(3), "b": jnp.array([jnp.inf, 0, 0]), "c": -jnp.ones(3)})
+
+
+def test_a_total_is_over_all_numbers_whatever_their_shapes():
+    tree = {"a": jnp.ones(3), "b": jnp.full(3, -2.0), "c": jnp.full((3, 1), 3.0), "n": jnp.array(5)}
+    assert float(total(jnp.square, tree)) == 3 * (1 + 4 + 9)
+    assert float(total(jnp.abs, {})) == 0.0
 
 
 # One iteration of Algorithm 1, with batches that are not finite where the test wants them so.

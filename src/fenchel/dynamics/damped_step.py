@@ -5,7 +5,7 @@ from collections.abc import Callable
 import equinox as eqx
 import jax.numpy as jnp
 
-from fenchel.dynamics.clip import no_clip
+from fenchel.dynamics.clip import cut, no_clip
 from fenchel.dynamics.particle import AbstractDynamics, Particle
 from fenchel.errors import InputError
 from fenchel.shapes import Array, Key, Point, Potential
@@ -35,6 +35,6 @@ class Damped(AbstractDynamics):
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
         v = self.damping * particle.v + self.step_size * self.clip(particle.score)
         x = particle.x + v
-        x = x if self.box is None else jnp.clip(x, *self.box)
+        x = x if self.box is None else cut(x, *self.box)
         particle = particle.kicked(v, v.size * jnp.log(self.damping))
         return particle.moved(f, x, jnp.zeros_like(particle.f))

@@ -4,6 +4,7 @@ import equinox as eqx
 import jax
 import jax.numpy as jnp
 
+from fenchel.dynamics.clip import cut
 from fenchel.dynamics.particle import AbstractDynamics, Particle, kinetic_energy
 from fenchel.errors import InputError
 from fenchel.parameters import fixed
@@ -31,7 +32,7 @@ class Box(AbstractDynamics):
         return False
 
     def __call__(self, f: Potential, particle: Particle, key: Key) -> Particle:
-        inside = jnp.clip(particle.x, self.low, self.high)
+        inside = cut(particle.x, self.low, self.high)
         return particle.moved(f, inside, jnp.zeros_like(particle.f))
 
 

@@ -11,8 +11,9 @@ from fenchel.dynamics.particle import AbstractDynamics, Particle
 from fenchel.shapes import Key, Potential, PyTree
 from fenchel.stacking import stack, unstack
 
-UNROLL = 4
+UNROLL = 4  # steps written out at a time
 LARGE = 512  # dimensions, from which on a step costs more than the loop around it
+LONGEST = 32  # steps that are written out nevertheless, on a GPU; more take long to compile
 
 
 class AbstractStack(AbstractDynamics):
@@ -131,7 +132,19 @@ def _step_keys(key: Key, count: int) -> tuple[Key, Key]:
 
 
 def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:
-    """All steps in turn; a few at a time are written out, since a loop costs more than a step."""
+    """All steps in turn."""
     step = jax.checkpoint(step) if remat else step
-    unroll = 1 if remat or particle.x.size >= LARGE else UNROLL
+    count = len(jax.tree.leaves(inputs)[0])
+    unroll = 1 if remat else _written_out(particle.x.size, count)
     return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs, unroll=unroll)[0]
+
+
+def _written_out(dim: int, count: int) -> int:
+    """How many steps at a time: where they are small, a loop costs more than a step.
+
+    Where they are large, what they keep for the way back is copied into arrays of the loop and out
+    of them again, which a GPU spends time on that its arithmetic could have.
+    """
+    if dim < LARGE:
+        return UNROLL
+    return count if jax.default_backend() == "gpu" and 0 < count <= LONGEST else 1

@@ -1,0 +1,61 @@
+"""Steps one after the other: in a loop or written out, they are the same steps."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from fenchel.dynamics import Damped, Repeat, particle_at
+from fenchel.dynamics.stack import LARGE, LONGEST, UNROLL
+
+KEY = jax.random.key(0)
+
+
+def potential(x):
+    return -jnp.sum(jnp.cosh(x))
+
+
+def moved(count, remat=False):
+    steps = Repeat(Damped(jnp.asarray(0.1), jnp.asarray(0.9)), count, remat=remat)
+
+    def final(x):
+        return steps(potential, particle_at(potential, x, jnp.zeros_like(x), 0.0), KEY).x
+
+    return final
+
+
+def written_out(dim, count, remat=False):
+    """How many steps at a time the loop has, by its own account."""
+    equations = jax.make_jaxpr(moved(count, remat))(jnp.zeros(dim)).eqns
+    (loop,) = (each for each in equations if each.primitive.name == "scan")
+    return loop.params["unroll"]
+
+
+@pytest.mark.parametrize(
+    ("backend", "dim", "count", "remat", "expected"),
+    [
+        ("cpu", LARGE - 1, 9, False, UNROLL),
+        ("cpu", LARGE, 9, False, 1),
+        ("gpu", LARGE - 1, 9, False, UNROLL),
+        ("gpu", LARGE, 9, False, 8),  # the last step is outside
+        ("gpu", LARGE, LONGEST + 1, False, LONGEST),
+        ("gpu", LARGE, LONGEST + 2, False, 1),
+        ("gpu", LARGE, 9, True, 1),
+    ],
+)
+def test_large_steps_are_written_out_on_a_gpu(monkeypatch, backend, dim, count, remat, expected):
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    assert written_out(dim, count, remat) == expected
+
+
+@pytest.mark.parametrize("count", [1, 2, 9])
+def test_written_out_they_lead_to_the_same_point(monkeypatch, count):
+    x = jnp.linspace(-1.0, 1.0, LARGE)
+    results = []
+    for backend in ("cpu", "gpu"):
+        monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        final = moved(count)
+        results.append((final(x), jax.grad(lambda x, final=final: jnp.sum(final(x) ** 2))(x)))
+    for looped, written in zip(*results, strict=True):
+        np.testing.assert_allclose(written, looped, rtol=1e-6, atol=1e-7)
+    assert not np.allclose(results[0][0], moved(count + 1)(x))
