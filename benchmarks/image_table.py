@@ -50,7 +50,7 @@ def _heading(result: dict[str, Any]) -> list[str]:
         f"The `{result['preset']}` preset on random pictures, "
         f"{settings['dynamics']['steps']} damped steps, {settings['potential']['precision']}. "
         f"Medians of {result['rounds']} rounds, taken in turns in one process after compilation "
-        f"and warm-up; programs were compiled side by side. {twins}",
+        f"and warm-up. {twins}",
     ]
 
 

@@ -1,8 +1,7 @@
 """How fast is an iteration on pictures, beside PyTorch, and beside what the device could do?
 
     python -m benchmarks.images [--batches 64,256,1024] [--gradients detached,bptt] [--seconds 1]
-                                [--preset NAME] [--no-torch] [--compile] [--compilers N]
-                                [--limit 240]
+                                [--preset NAME] [--no-torch] [--compile] [--limit 400]
                                 [--out benchmarks/results] [--name images-gpu] [--tiny]
     python -m benchmarks.images --check
 
@@ -27,7 +26,6 @@ import math
 import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -93,9 +91,9 @@ def main() -> None:
         "cells": [],
     }
     say(f"peak: {result['peaks']['measured'] / 1e12:.3g} TFLOP/s in bfloat16, measured")
-    cells = _cells(arguments)
-    began = time.perf_counter()  # what it takes to compile is nobody's time
-    for cell in cells:
+    began = time.perf_counter()
+    for batch, gradient in product(arguments.batches, arguments.gradients):
+        cell = _cell(_config(batch, gradient, arguments.tiny, arguments.preset))
         result["cells"].append(race(cell, arguments, began))
         result["seconds"] = time.perf_counter() - began
         write(arguments.name, result, as_markdown(result), arguments.out)
@@ -110,8 +108,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--preset", default=TWINNED, help="of CIFAR-10; others have no twin")
     parser.add_argument("--torch", action=argparse.BooleanOptionalAction, default=True)
     parser.add_argument("--compile", action="store_true", help="torch.compile takes part, too")
-    parser.add_argument("--compilers", type=int, default=max(1, min(6, (os.cpu_count() or 1) // 2)))
-    limit = 240.0 if ON_GPU else math.inf
+    limit = 400.0 if ON_GPU else math.inf
     parser.add_argument("--limit", type=float, default=limit, help="seconds; no twin begins later")
     parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--name", default=f"images-{jax.default_backend()}")
@@ -177,22 +174,12 @@ class Cell(NamedTuple):
         return f"{training.gradient}, batch {training.batch}"
 
 
-def _cells(arguments: argparse.Namespace) -> list[Cell]:
-    """In the order in which they are run; all are compiled before anything is timed."""
-    pairs = product(arguments.batches, arguments.gradients)
-    jobs = [
-        _job(_config(batch, gradient, arguments.tiny, arguments.preset))
-        for batch, gradient in pairs
-    ]
-    # Tracing is Python's, one at a time; compilers run side by side, and share the device well.
-    lowered = [compiled(run_block).lower(*job.arguments()) for job in jobs]
-    say(f"{len(jobs)} programs traced")
-    with ThreadPoolExecutor(arguments.compilers) as pool:
-        programs = list(pool.map(_compiled, lowered))
-    cells = [Cell(job, program) for job, program in zip(jobs, programs, strict=True)]
-    for cell in cells:
-        say(f"{cell.name}: compiled in {cell.program.seconds:.1f} s")
-    return cells
+def _cell(config: Config) -> Cell:
+    """Compiled by itself: compilers side by side time each other's kernels, and take far longer."""
+    job = _job(config)
+    cell = Cell(job, _compiled(compiled(run_block).lower(*job.arguments())))
+    say(f"{cell.name}: compiled in {cell.program.seconds:.1f} s")
+    return cell
 
 
 def _config(batch: int, gradient: str, tiny: bool, name: str = TWINNED) -> Config:
