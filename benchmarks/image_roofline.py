@@ -64,15 +64,18 @@ def potential_layers(net: ConvNet | ResidualNet) -> list[Layer]:
         ]
     layers = [_at(pixels, net.first)]
     for block in net.blocks:
-        layers += [_at(pixels, block.first), _at(pixels, block.second)]
+        layers.append(_at(pixels, block.first))
         pixels //= 4 if block.halves else 1
+        layers.append(_at(pixels, block.second, seen_by_four=block.halves))
         layers += [] if block.shortcut is None else [_at(pixels, block.shortcut)]
     return layers
 
 
-def _at(pixels: int, layer: Convolution) -> Layer:
+def _at(pixels: int, layer: Convolution, seen_by_four: bool = False) -> Layer:
+    """With the size changed beside it, its kernel is larger by one, and used once in four."""
     height, width, inputs, outputs = _unwrapped(layer).weight.shape
-    return Layer(pixels, height * width, inputs, outputs)
+    more = int(seen_by_four)
+    return Layer(pixels, (height + more) * (width + more), inputs, outputs)
 
 
 def generator_layers(generator: Generator) -> list[Layer]:

@@ -66,21 +66,46 @@ def test_few_channels_go_another_way_and_on_a_cpu_all(on_cpu):
     assert ("conv_general_dilated" in operations(FEW + 1)) == (not on_cpu)
 
 
-def test_both_ways_have_the_same_derivatives(monkeypatch):
-    layer, x, c = convolution(2), jnp.asarray(normal(6, 5, 2)), normal(6, 5, 4, seed=3)
+def halved_after(layer, x):
+    return halved(layer(x))
 
-    def derivatives(layer, x):
+
+WAYS = {  # of a layer: in one, and what that stands for
+    "plain": (Convolution.__call__, Convolution.__call__),
+    "halved": (Convolution.halved, halved_after),
+}
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+@pytest.mark.parametrize("inputs", [2, FEW + 1])
+@pytest.mark.parametrize("way", WAYS)
+def test_sizes_that_change_with_a_convolution_are_those_beside_it(on_cpu, way, inputs, size):
+    in_one, apart = WAYS[way]
+    layer, x = convolution(inputs, size), jnp.asarray(normal(6, 8, inputs))
+    np.testing.assert_allclose(in_one(layer, x), apart(layer, x), atol=1e-12)
+    batch = jnp.asarray(normal(3, 6, 8, inputs, seed=2))
+    found, expected = (jax.vmap(lambda x, f=f: f(layer, x))(batch) for f in (in_one, apart))
+    np.testing.assert_allclose(found, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_both_ways_have_the_same_derivatives(monkeypatch, way):
+    layer, x = convolution(2), jnp.asarray(normal(6, 8, 2))
+    in_one, apart = WAYS[way]
+    c = normal(*apart(layer, x).shape, seed=3)
+
+    def derivatives(call, layer, x):
         def loss(layer, x):
-            return jnp.sum(c * jnp.sin(layer(x)))
+            return jnp.sum(c * jnp.sin(call(layer, x)))
 
         score = jax.grad(loss, argnums=1)
         through = jax.grad(lambda layer: jnp.sum(score(layer, x) ** 2))  # as a sampler learns
         return jax.tree.leaves((jax.grad(loss)(layer, x), score(layer, x), through(layer)))
 
-    by_patches = jax.jit(lambda *args: derivatives(*args))(layer, x)
+    by_patches = jax.jit(lambda *args: derivatives(apart, *args))(layer, x)
     monkeypatch.setattr("fenchel.layers._on_cpu", lambda: False)
     monkeypatch.setattr("fenchel.layers.FEW", 0)
-    by_library = jax.jit(lambda *args: derivatives(*args))(layer, x)
+    by_library = jax.jit(lambda *args: derivatives(in_one, *args))(layer, x)
     for one, other in zip(by_patches, by_library, strict=True):
         np.testing.assert_allclose(one, other, atol=1e-11)
         assert np.abs(one).max() > 1e-3

@@ -78,9 +78,9 @@ class ResidualBlock(eqx.Module):
         self.halves, self.activation = halves, activation
 
     def __call__(self, x: Array) -> Array:
-        y = self.second(self.activation(self.first(self.activation(x))))
-        if self.halves:  # first, since the shortcut of a small picture is a cheaper one
-            x, y = halved(x), halved(y)
+        y = self.activation(self.first(self.activation(x)))
+        y = self.second.halved(y) if self.halves else self.second(y)
+        x = halved(x) if self.halves else x  # before its shortcut, which costs less then
         return y + (x if self.shortcut is None else self.shortcut(x))
 
 
