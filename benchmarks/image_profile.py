@@ -26,7 +26,7 @@ import equinox as eqx
 import jax
 
 from benchmarks.images import GRADIENTS, Job, _config, _job
-from fenchel.train.compiling import WISHES, known
+from fenchel.train.compiling import HOPES, WISHES, known
 from fenchel.train.loop import run_block
 
 ROUNDS = 3
@@ -58,7 +58,7 @@ def options(text: str) -> dict[str, str | bool]:
 
 def examine(job: Job, own: dict[str, str | bool]) -> None:
     """Time a block, and take one apart."""
-    wishes = {**known(tuple(WISHES.items())), **own}
+    wishes = {**known((*WISHES.items(), *HOPES.items())), **own}
     program = eqx.filter_jit(run_block, compiler_options=wishes)
     learner, state, batches, block = job.arguments()
     began = time.perf_counter()

@@ -1,9 +1,11 @@
 """The compiler's options: those it knows are used, others do no harm."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from fenchel.train.compiling import compiled, known
+from fenchel.train.compiling import Hopeful, compiled, known
 
 KNOWN = ("xla_cpu_enable_fast_math", "False")
 
@@ -43,3 +45,38 @@ def test_a_function_is_compiled_once():
     for _ in range(3):
         compiled(count)(jnp.ones(2))
     assert len(traces) == 1
+
+
+def failing(x):
+    raise jax.errors.JaxRuntimeError("no such kernel")
+
+
+def test_what_fails_with_an_experimental_option_is_done_without():
+    way = Hopeful(failing, lambda x: x + 1)
+    assert [way(1), way(2)] == [2, 3]
+    assert way.way is way.second  # and the first is not tried again
+    assert Hopeful(lambda x: -x, failing)(3) == -3
+
+
+def test_what_fails_without_it_too_is_an_error():
+    way = Hopeful(failing, failing)
+    for _ in range(2):
+        with pytest.raises(jax.errors.JaxRuntimeError, match="no such kernel"):
+            way(1)
+
+
+def test_an_error_that_is_not_the_compilers_is_not_tried_again():
+    def wrong(x):
+        raise ValueError("a wrong shape")
+
+    with pytest.raises(ValueError, match="a wrong shape"):
+        Hopeful(wrong, lambda x: x)(1)
+
+
+def test_experimental_options_are_for_gpus(monkeypatch):
+    compiled.cache_clear()
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    hopeful = compiled(jnp.sin)
+    compiled.cache_clear()
+    assert isinstance(hopeful, Hopeful)
+    assert float(hopeful(jnp.zeros(()))) == 0.0

@@ -2,34 +2,67 @@
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import equinox as eqx
 import jax
+
+Option = str | bool
 
 # Both mean something on a CPU only. XLA hands matrix products to a library, and on some processors
 # a call of it takes longer than the products of small nets do: without it the iteration of
 # `benchmarks.speed` took a fifth less time on one machine, and as much on another. Where there are
 # vectors of 512 bits, loops do not use them unless asked to: a twentieth of that iteration.
-WISHES = {
+WISHES: dict[str, Option] = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_cpu_prefer_vector_width": "512",
 }
+
+# On a GPU, what follows a convolution becomes part of it: a twelfth less time for an iteration of
+# `benchmarks.images`. It is an experiment of XLA's, and might not know what to do with some net.
+HOPES: dict[str, Option] = {"xla_gpu_experimental_enable_conv_fusion": True}
 
 
 @cache
 def compiled(function: Callable) -> Callable:
     """As `eqx.filter_jit`, with what is wished of the compiler; only for outermost functions."""
-    options = known(tuple(WISHES.items()))
+    wishes = known(tuple(WISHES.items()))
+    surely = _jitted(function, wishes)
+    if jax.default_backend() != "gpu":
+        return surely
+    return Hopeful(_jitted(function, wishes | known(tuple(HOPES.items()))), surely)
+
+
+def _jitted(function: Callable, options: dict[str, Option]) -> Callable:
     return eqx.filter_jit(function, compiler_options=options)  # type: ignore[call-overload]
 
 
+class Hopeful:
+    """The first way until it fails, and from then on the second."""
+
+    def __init__(self, first: Callable, second: Callable):
+        self.way, self.second = first, second
+
+    def __call__(self, *arguments: Any) -> Any:
+        try:
+            return self.way(*arguments)
+        except jax.errors.JaxRuntimeError:
+            if self.way is self.second:
+                raise
+        self.way = self.second
+        return self.way(*arguments)
+
+    def lower(self, *arguments: Any) -> Any:
+        return self.way.lower(*arguments)  # type: ignore[attr-defined]
+
+
 @cache
-def known(wishes: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def known(wishes: tuple[tuple[str, Option], ...]) -> dict[str, Option]:
     """Those that this version's compiler understands: an option may go as it came."""
     return {name: value for name, value in wishes if _understood(name, value)}
 
 
-def _understood(name: str, value: str) -> bool:
+def _understood(name: str, value: Option) -> bool:
     try:
         jax.jit(lambda: 0, compiler_options={name: value}).lower().compile()
     except jax.errors.JaxRuntimeError:
