@@ -27,7 +27,7 @@ from jax import lax
 
 from fenchel.build import Parts
 from fenchel.config import Config
-from fenchel.layers import Convolution, Dense, Doubling
+from fenchel.layers import Convolution, Dense, Doubling, OfDoubled
 from fenchel.potentials import ConvNet, ResidualNet
 from fenchel.shapes import PyTree
 from fenchel.starts.generator import DoublingBlock, Folded, Generator
@@ -72,7 +72,7 @@ def potential_layers(net: ConvNet | ResidualNet) -> list[Layer]:
 
 
 def _at(pixels: int, layer: Convolution, seen_by_four: bool = False) -> Layer:
-    """With the size changed beside it, its kernel is larger by one, and used once in four."""
+    """Where the size changes beside it, a kernel larger by one is enough, once for four pixels."""
     height, width, inputs, outputs = _unwrapped(layer).weight.shape
     more = int(seen_by_four)
     return Layer(pixels, (height + more) * (width + more), inputs, outputs)
@@ -83,8 +83,12 @@ def generator_layers(generator: Generator) -> list[Layer]:
     pixels, layers = 1, []
     for layer in map(_unwrapped, generator.layers):
         if isinstance(layer, DoublingBlock):
-            own = [each for each in layer.layers if isinstance(each, Convolution)]
-            layers += [_at(pixels, layer.shortcut), *(_at(4 * pixels, each) for each in own)]
+            layers.append(_at(pixels, layer.shortcut))
+            for own in layer.layers:
+                if isinstance(own, OfDoubled):
+                    layers.append(_at(pixels, own.convolution, seen_by_four=True))
+                if isinstance(own, Convolution):
+                    layers.append(_at(4 * pixels, own))
             pixels *= 4
         if isinstance(layer, Folded):
             pixels = layer.shape[0] * layer.shape[1]

@@ -8,7 +8,7 @@ import pytest
 from jax import lax
 from scipy import signal, stats
 
-from fenchel.layers import FEW, Convolution, Dense, Doubling, doubled, halved
+from fenchel.layers import FEW, Convolution, Dense, Doubling, OfDoubled, doubled, halved
 
 pytestmark = pytest.mark.usefixtures("x64")
 
@@ -70,22 +70,34 @@ def halved_after(layer, x):
     return halved(layer(x))
 
 
+def of_the_doubled(layer, x):
+    return layer(doubled(x))
+
+
 WAYS = {  # of a layer: in one, and what that stands for
     "plain": (Convolution.__call__, Convolution.__call__),
     "halved": (Convolution.halved, halved_after),
+    "of the doubled": (lambda layer, x: OfDoubled(layer)(x), of_the_doubled),
 }
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 4])
 @pytest.mark.parametrize("inputs", [2, FEW + 1])
-@pytest.mark.parametrize("way", WAYS)
-def test_sizes_that_change_with_a_convolution_are_those_beside_it(on_cpu, way, inputs, size):
-    in_one, apart = WAYS[way]
+def test_a_halved_convolution_is_a_convolution_halved(on_cpu, inputs, size):
     layer, x = convolution(inputs, size), jnp.asarray(normal(6, 8, inputs))
-    np.testing.assert_allclose(in_one(layer, x), apart(layer, x), atol=1e-12)
+    np.testing.assert_allclose(layer.halved(x), halved_after(layer, x), atol=1e-12)
     batch = jnp.asarray(normal(3, 6, 8, inputs, seed=2))
-    found, expected = (jax.vmap(lambda x, f=f: f(layer, x))(batch) for f in (in_one, apart))
-    np.testing.assert_allclose(found, expected, atol=1e-12)
+    expected = jax.vmap(lambda x: halved_after(layer, x))(batch)
+    np.testing.assert_allclose(jax.vmap(layer.halved)(batch), expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("inputs", [2, FEW + 1])
+def test_a_convolution_of_the_doubled_is_one_of_what_was_doubled(on_cpu, inputs):
+    layer, x = convolution(inputs), jnp.asarray(normal(5, 6, inputs))
+    np.testing.assert_allclose(layer.of_doubled(x), of_the_doubled(layer, x), atol=1e-12)
+    batch = jnp.asarray(normal(3, 5, 6, inputs, seed=2))
+    expected = jax.vmap(lambda x: of_the_doubled(layer, x))(batch)
+    np.testing.assert_allclose(jax.vmap(OfDoubled(layer))(batch), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -102,13 +114,15 @@ def test_both_ways_have_the_same_derivatives(monkeypatch, way):
         through = jax.grad(lambda layer: jnp.sum(score(layer, x) ** 2))  # as a sampler learns
         return jax.tree.leaves((jax.grad(loss)(layer, x), score(layer, x), through(layer)))
 
-    by_patches = jax.jit(lambda *args: derivatives(apart, *args))(layer, x)
+    expected = jax.jit(lambda *args: derivatives(apart, *args))(layer, x)
+    by_patches = jax.jit(lambda *args: derivatives(in_one, *args))(layer, x)
     monkeypatch.setattr("fenchel.layers._on_cpu", lambda: False)
     monkeypatch.setattr("fenchel.layers.FEW", 0)
     by_library = jax.jit(lambda *args: derivatives(in_one, *args))(layer, x)
-    for one, other in zip(by_patches, by_library, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-11)
-        assert np.abs(one).max() > 1e-3
+    for each, one, other in zip(expected, by_patches, by_library, strict=True):
+        np.testing.assert_allclose(one, each, atol=1e-11)
+        np.testing.assert_allclose(other, each, atol=1e-11)
+        assert np.abs(each).max() > 1e-3
 
 
 def test_a_doubling_is_a_transposed_convolution():

@@ -25,11 +25,11 @@ def silu(x: Array) -> Array:
 
 @jax.custom_jvp
 def leaky_relu(x: Array) -> Array:
-    """The paper's, with a slope of 0.1 below zero.
+    """The paper's, with a slope of 0.1 below zero, and at it.
 
-    All that its derivative needs is where it is positive, one truth value a number, and that is
-    read off its own value: so x need not be kept for the way back, and a GPU can end a convolution
-    with what follows it.
+    Its derivative is read off its own value, and a product: nothing but that value follows x, so
+    that a GPU can end a convolution with it, and a loop over scores keeps no whole arrays of zeros,
+    as it does where a derivative selects.
     """
     return jnp.maximum(x, SLOPE * x)
 
@@ -42,5 +42,4 @@ def _(primals: tuple[Array], tangents: tuple[Array]) -> tuple[Array, Array]:
 
 @partial(jax.checkpoint, prevent_cse=False)  # what is kept is where, not the slopes there
 def _sloped(above: Array, tangent: Array) -> Array:
-    # A selection between two would be undone by sums of zeros, kept as whole arrays in a loop.
     return tangent * jnp.maximum(above.astype(tangent.dtype), SLOPE)

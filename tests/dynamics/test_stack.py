@@ -48,12 +48,27 @@ def test_large_steps_are_written_out_on_a_gpu(monkeypatch, backend, dim, count, 
     assert written_out(dim, count, remat) == expected
 
 
-@pytest.mark.parametrize("count", [1, 2, 9])
+def test_of_loops_in_loops_the_innermost_is_written_out(monkeypatch):
+    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
+    steps = Repeat(Repeat(Damped(jnp.asarray(0.1), jnp.asarray(0.9)), 4), 9)
+    x = jnp.zeros(LARGE)
+    start = particle_at(potential, x, x, 0.0)
+    outer, last = loops(jax.make_jaxpr(lambda particle: steps(potential, particle, KEY))(start))
+    (inner,) = loops(outer.params["jaxpr"])
+    assert [each.params["unroll"] for each in (outer, inner, last)] == [1, 3, 3]
+
+
+def loops(jaxpr):
+    return [each for each in jaxpr.eqns if each.primitive.name == "scan"]
+
+
+@pytest.mark.parametrize("count", [3, 9])
 def test_written_out_they_lead_to_the_same_point(monkeypatch, count):
     x = jnp.linspace(-1.0, 1.0, LARGE)
     results = []
-    for backend in ("cpu", "gpu"):
+    for backend, unroll in (("cpu", 1), ("gpu", count - 1)):
         monkeypatch.setattr(jax, "default_backend", lambda name=backend: name)
+        assert written_out(LARGE, count) == unroll
         final = moved(count)
         results.append((final(x), jax.grad(lambda x, final=final: jnp.sum(final(x) ** 2))(x)))
     for looped, written in zip(*results, strict=True):

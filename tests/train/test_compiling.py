@@ -53,13 +53,19 @@ def failing(x):
 
 def test_what_fails_with_an_experimental_option_is_done_without():
     way = Hopeful(failing, lambda x: x + 1)
-    assert [way(1), way(2)] == [2, 3]
-    assert way.way is way.second  # and the first is not tried again
+    with pytest.warns(UserWarning, match="goes on without them, a little slower: no such kernel"):
+        assert way(1) == 2
+    assert way(x=2) == 3  # without a warning: the first is not tried again
     assert Hopeful(lambda x: -x, failing)(3) == -3
 
 
 def test_what_fails_without_it_too_is_an_error():
-    way = Hopeful(failing, failing)
+    way = Hopeful(failing, lambda x: failing(x))
+    with (
+        pytest.warns(UserWarning, match="goes on without"),
+        pytest.raises(jax.errors.JaxRuntimeError, match="no such kernel"),
+    ):
+        way(1)
     for _ in range(2):
         with pytest.raises(jax.errors.JaxRuntimeError, match="no such kernel"):
             way(1)
@@ -73,10 +79,22 @@ def test_an_error_that_is_not_the_compilers_is_not_tried_again():
         Hopeful(wrong, lambda x: x)(1)
 
 
-def test_experimental_options_are_for_gpus(monkeypatch):
-    compiled.cache_clear()
-    monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    hopeful = compiled(jnp.sin)
-    compiled.cache_clear()
-    assert isinstance(hopeful, Hopeful)
-    assert float(hopeful(jnp.zeros(()))) == 0.0
+def test_want_of_memory_is_not_tried_again():
+    def large(x):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+
+    with pytest.raises(jax.errors.JaxRuntimeError, match="Out of memory"):
+        Hopeful(large, lambda x: x)(1)
+
+
+@pytest.mark.parametrize(("backend", "ways"), [("cpu", 1), ("gpu", 2)])
+def test_experimental_options_are_for_gpus(monkeypatch, backend, ways):
+    hope = {"xla_cpu_enable_fast_math": False}  # one that every version has heard of
+    asked = []
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    monkeypatch.setattr("fenchel.train.compiling.HOPES", hope)
+    monkeypatch.setattr(
+        "fenchel.train.compiling._jitted", lambda function, options: asked.append(options)
+    )
+    assert isinstance(compiled.__wrapped__(jnp.sin), Hopeful) == (ways == 2)
+    assert sorted(hope.items() <= options.items() for options in asked) == [False, True][:ways]

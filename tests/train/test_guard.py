@@ -102,6 +102,8 @@ def test_a_total_is_over_all_numbers_whatever_their_shapes():
     tree = {"a": jnp.ones(3), "b": jnp.full(3, -2.0), "c": jnp.full((3, 1), 3.0), "n": jnp.array(5)}
     assert float(total(jnp.square, tree)) == 3 * (1 + 4 + 9)
     assert float(total(jnp.abs, {})) == 0.0
+    coarse = [jnp.ones(2, jnp.bfloat16)] * 1_000  # which would be lost if they were added up so
+    assert float(total(jnp.abs, coarse)) == 2_000.0
 
 
 # One iteration of Algorithm 1, with batches that are not finite where the test wants them so.

@@ -71,7 +71,8 @@ class Repeat(AbstractStack):
         def step(particle: Particle, keys: Key) -> Particle:
             return self.between(f, self.layer(f, particle, keys[0]), keys[1])
 
-        return self.layer(f, _scan(step, particle, others, self.remat), last)
+        unroll = _written_out(self.layer, particle.x.size, len(others), self.remat)
+        return self.layer(f, _scan(step, particle, others, unroll, self.remat), last)
 
     def in_order(self) -> list[AbstractDynamics]:
         return [self.layer] + [self.between, self.layer] * (self.count - 1)
@@ -111,7 +112,8 @@ class PerStep(AbstractStack):
             layer, between = eqx.combine(own, static)
             return between(f, layer(f, particle, keys[0]), keys[1])
 
-        particle = _scan(step, particle, (arrays, others), self.remat)
+        unroll = _written_out(self.layers, particle.x.size, len(others), self.remat)
+        particle = _scan(step, particle, (arrays, others), unroll, self.remat)
         return unstack(self.layers, -1)(f, particle, last)
 
     def in_order(self) -> list[AbstractDynamics]:
@@ -131,20 +133,26 @@ def _step_keys(key: Key, count: int) -> tuple[Key, Key]:
     return keys[:-1].reshape(count - 1, 2), keys[-1]
 
 
-def _scan(step: Callable, particle: Particle, inputs: PyTree, remat: bool) -> Particle:
-    """All steps in turn."""
+def _scan(step: Callable, particle: Particle, inputs: PyTree, unroll: int, remat: bool) -> Particle:
+    """All steps in turn, so many at a time written out."""
     step = jax.checkpoint(step) if remat else step
-    count = len(jax.tree.leaves(inputs)[0])
-    unroll = 1 if remat else _written_out(particle.x.size, count)
     return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs, unroll=unroll)[0]
 
 
-def _written_out(dim: int, count: int) -> int:
+def _written_out(layer: AbstractDynamics, dim: int, count: int, remat: bool) -> int:
     """How many steps at a time: where they are small, a loop costs more than a step.
 
     Where they are large, what they keep for the way back is copied into arrays of the loop and out
-    of them again, which a GPU spends time on that its arithmetic could have.
+    of them again, which a GPU spends time on that its arithmetic could have. Of loops in loops it
+    is the innermost that is written out.
     """
+    if remat:
+        return 1
     if dim < LARGE:
         return UNROLL
-    return count if jax.default_backend() == "gpu" and 0 < count <= LONGEST else 1
+    innermost = not any(map(_is_loop, jax.tree.leaves(layer, is_leaf=_is_loop)))
+    return count if innermost and jax.default_backend() == "gpu" and 0 < count <= LONGEST else 1
+
+
+def _is_loop(node: PyTree) -> bool:
+    return isinstance(node, Repeat | PerStep)

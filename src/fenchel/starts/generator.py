@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from fenchel.activations import leaky_relu
-from fenchel.layers import Convolution, Dense, Doubling, Wrap, doubled, plain
+from fenchel.layers import Convolution, Dense, Doubling, OfDoubled, Wrap, doubled, plain
 from fenchel.shapes import Array, Key, Point
 from fenchel.starts.batch_norm import AbstractSettling, BatchNorm, Layer, settled_in_turn
 
@@ -35,8 +35,7 @@ class DoublingBlock(AbstractSettling):
         self.layers = (
             BatchNorm(inputs),
             jax.nn.relu,
-            doubled,
-            Convolution(inputs, outputs, 3, wrap, key=keys[0]),
+            OfDoubled(Convolution(inputs, outputs, 3, wrap, key=keys[0])),
             BatchNorm(outputs),
             jax.nn.relu,
             Convolution(outputs, outputs, 3, wrap, key=keys[1]),

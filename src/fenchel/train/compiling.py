@@ -1,5 +1,6 @@
 """How the training loop is compiled."""
 
+import warnings
 from collections.abc import Callable
 from functools import cache
 from typing import Any
@@ -18,8 +19,8 @@ WISHES: dict[str, Option] = {
     "xla_cpu_prefer_vector_width": "512",
 }
 
-# On a GPU, what follows a convolution becomes part of it: a twelfth less time for an iteration of
-# `benchmarks.images`. It is an experiment of XLA's, and might not know what to do with some net.
+# On a GPU, what follows a convolution becomes part of it. It is an experiment of XLA's, and might
+# not know what to do with some net.
 HOPES: dict[str, Option] = {"xla_gpu_experimental_enable_conv_fusion": True}
 
 
@@ -38,19 +39,27 @@ def _jitted(function: Callable, options: dict[str, Option]) -> Callable:
 
 
 class Hopeful:
-    """The first way until it fails, and from then on the second."""
+    """The first way until it fails, and from then on the second.
+
+    Want of memory is no such failure: the second would want as much.
+    """
 
     def __init__(self, first: Callable, second: Callable):
         self.way, self.second = first, second
 
-    def __call__(self, *arguments: Any) -> Any:
+    def __call__(self, *arguments: Any, **named: Any) -> Any:
         try:
-            return self.way(*arguments)
-        except jax.errors.JaxRuntimeError:
-            if self.way is self.second:
+            return self.way(*arguments, **named)
+        except jax.errors.JaxRuntimeError as error:
+            if self.way is self.second or "RESOURCE_EXHAUSTED" in str(error):
                 raise
+            warnings.warn(
+                "XLA could not do with its experimental options, and goes on without them, a "
+                f"little slower: {str(error).strip().splitlines()[0][:300]}",
+                stacklevel=2,
+            )
         self.way = self.second
-        return self.way(*arguments)
+        return self.way(*arguments, **named)
 
     def lower(self, *arguments: Any) -> Any:
         return self.way.lower(*arguments)  # type: ignore[attr-defined]

@@ -80,14 +80,14 @@ def all_finite(tree: PyTree) -> Array:
 
 
 def total(function: Callable[[Array], Array], tree: PyTree) -> Scalar:
-    """The sum of `function` over all numbers of a tree.
+    """The sum of `function`, which takes numbers one by one, over all but whole ones of a tree.
 
     Arrays of one shape are added up before they are summed: many small sums take a GPU longer
     than all the additions.
     """
     by_shape: dict[tuple[int, ...], Array] = {}
     for leaf in filter(eqx.is_inexact_array, jax.tree.leaves(tree)):
-        value = function(leaf)
+        value = function(leaf.astype(jnp.promote_types(leaf.dtype, jnp.float32)))
         before = by_shape.get(leaf.shape)
         by_shape[leaf.shape] = value if before is None else before + value
     return sum((jnp.sum(value) for value in by_shape.values()), jnp.zeros(()))
