@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from fenchel.report.progress import Bar, told
+from fenchel.report.progress import Bar, pace, told
 
 NOTHING = dict.fromkeys(
     ("log_partition_lower", "ess", "acceptance", "loss", "objective", "step_size"),
@@ -47,3 +47,10 @@ def test_it_is_whole_on_80_columns(kind):
         bar.begin(200_000, 0)
         bar.block(NOTHING | row | {"iteration": 25_200, "iterations_per_second": 84, "events": []})
     assert "  ".join(expected) in screen.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("rate", "expected"), [(128.4, "128 it/s"), (3.14, "3.1 it/s"), (0.1, "10.0 s/it")]
+)
+def test_slow_runs_have_a_pace_too(rate, expected):
+    assert pace(rate) == expected

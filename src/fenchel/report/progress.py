@@ -80,11 +80,18 @@ class Bar:
             self._task,
             description="training",
             completed=row["iteration"],
-            rate=f"{row['iterations_per_second']:.0f} it/s",
+            rate=pace(row["iterations_per_second"]),
             health=health,
         )
         for event in row["events"]:
             self._progress.console.print(f"[yellow]{describe_event(event)}")
+
+
+def pace(iterations_per_second: float) -> str:
+    """The way round that has digits."""
+    if iterations_per_second < 1:
+        return f"{1 / iterations_per_second:.1f} s/it"
+    return f"{iterations_per_second:.{0 if iterations_per_second >= 10 else 1}f} it/s"
 
 
 def told(row: dict[str, Any]) -> list[str]:
