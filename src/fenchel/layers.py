@@ -52,14 +52,14 @@ class Convolution(eqx.Module):
         Where four pixels of x meet, four of the doubled picture do that see no others.
         """
         kernel = jnp.einsum("sak,tbl,klio->abisto", MET, MET, self.weight)
-        y = _convolved(x.astype(kernel.dtype), kernel.reshape(*kernel.shape[:3], -1), (1, 1))
+        y = _convolved(x, kernel.reshape(*kernel.shape[:3], -1), (1, 1))
         height, width, _ = y.shape
         y = y.reshape(height, width, 2, 2, -1).transpose(0, 2, 1, 3, 4)
         y = y.reshape(2 * height, 2 * width, -1)[1:-1, 1:-1]
         return _shifted(y, self.bias)
 
     def _of(self, x: Array, kernel: Array, around: tuple[int, int], stride: int = 1) -> Array:
-        return _shifted(_convolved(x.astype(kernel.dtype), kernel, around, stride), self.bias)
+        return _shifted(_convolved(x, kernel, around, stride), self.bias)
 
 
 class OfDoubled(eqx.Module):
@@ -130,13 +130,14 @@ def _of_four(weight: Array) -> Array:
 
 
 def _convolved(x: Array, weight: Array, around: tuple[int, int], stride: int = 1) -> Array:
-    """By whichever way is the fastest.
+    """In the precision of the weight, by whichever way is the fastest.
 
     A GPU's library pads few channels to many, which takes longer than one matrix product of
     patches. On a CPU that product takes a small part of the time within loops, where all training
     and all dynamics are: there XLA hands no convolution to a library. Patches are many times as
     large as what they are made of, and so are made again on the way back.
     """
+    x = x.astype(weight.dtype)
     if _on_cpu():
         return _again_by_patches(x, weight, around, stride)
     return (_by_patches if weight.shape[2] <= FEW else _by_library)(x, weight, around, stride)
