@@ -58,7 +58,7 @@ TINY = {
     "dynamics__steps": 3,
 }
 ROUNDS = 3
-BLOCK = 20  # iterations; fewer of large batches
+BLOCK = 100  # iterations between two looks, as in training; of larger batches as many pictures
 ROOMY = 256  # the batch up to which everyone's trajectories fit on a device together
 ON_GPU = jax.default_backend() == "gpu"
 
@@ -156,7 +156,7 @@ class Job(NamedTuple):
 
     @property
     def block(self) -> int:
-        return max(5, BLOCK * ROOMY // max(ROOMY, self.config.training.batch))
+        return max(5, BLOCK * 64 // max(64, self.config.training.batch))
 
     def arguments(self) -> tuple:
         return self.parts.learner, self.state, self.batches, self.block

@@ -4,6 +4,7 @@ They compute in the precision of their weights, which `weights.rounded` sets.
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import equinox as eqx
 import jax
@@ -162,13 +163,33 @@ def _by_patches(x: Array, weight: Array, around: tuple[int, int], stride: int) -
     """As one matrix product."""
     size, _, inputs, outputs = weight.shape
     x = jnp.pad(x, (around, around, (0, 0)))
+    patches = _patches if _on_cpu() else _patches_by_rows
+    return patches(x, size, stride) @ weight.reshape(size * size * inputs, outputs)
+
+
+def _patches(x: Array, size: int, stride: int) -> Array:
+    """What a kernel of this size sees of each place, side by side."""
     height, width = (side - size + 1 for side in x.shape[:2])
     patches = [
         x[row : row + height : stride, column : column + width : stride]
         for row in range(size)
         for column in range(size)
     ]
-    return jnp.concatenate(patches, axis=-1) @ weight.reshape(size * size * inputs, outputs)
+    return jnp.concatenate(patches, axis=-1)
+
+
+@partial(jax.custom_jvp, nondiff_argnums=(1, 2))
+def _patches_by_rows(x: Array, size: int, stride: int) -> Array:
+    """The same in two steps, which a GPU is sooner done with; but not with their transposes."""
+    height, width = (side - size + 1 for side in x.shape[:2])
+    rows = [x[:, column : column + width : stride] for column in range(size)]
+    seen = lax.optimization_barrier(jnp.concatenate(rows, axis=-1))
+    return jnp.concatenate([seen[row : row + height : stride] for row in range(size)], axis=-1)
+
+
+@_patches_by_rows.defjvp
+def _patches_by_rows_jvp(size: int, stride: int, primals: tuple[Array], tangents: tuple[Array]):
+    return _patches_by_rows(*primals, size, stride), _patches(*tangents, size, stride)
 
 
 _again_by_patches = jax.checkpoint(_by_patches, static_argnums=(2, 3))

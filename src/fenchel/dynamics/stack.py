@@ -8,7 +8,7 @@ import jax
 from jax import lax
 
 from fenchel.dynamics.particle import AbstractDynamics, Particle
-from fenchel.shapes import Key, Potential, PyTree
+from fenchel.shapes import Array, Key, Potential, PyTree
 from fenchel.stacking import stack, unstack
 
 UNROLL = 4  # steps written out at a time
@@ -136,7 +136,29 @@ def _step_keys(key: Key, count: int) -> tuple[Key, Key]:
 def _scan(step: Callable, particle: Particle, inputs: PyTree, unroll: int, remat: bool) -> Particle:
     """All steps in turn, so many at a time written out."""
     step = jax.checkpoint(step) if remat else step
-    return lax.scan(lambda carry, x: (step(carry, x), None), particle, inputs, unroll=unroll)[0]
+
+    def body(particle: Particle, x: PyTree) -> tuple[Particle, None]:
+        particle = step(particle, x)
+        return _arrived(particle) if unroll > UNROLL else particle, None
+
+    return lax.scan(body, particle, inputs, unroll=unroll)[0]
+
+
+def _arrived(particle: Particle) -> Particle:
+    """The same, of which the compiler shall make no kernel that goes back through many steps."""
+    moving = lambda p: (p.x, p.v, p.score)  # noqa: E731
+    return eqx.tree_at(moving, particle, tuple(map(_by_itself, moving(particle))))
+
+
+@jax.custom_jvp
+def _by_itself(value: Array) -> Array:
+    """The same, of which a derivative is computed before whatever comes of it."""
+    return value
+
+
+@_by_itself.defjvp
+def _by_itself_jvp(primals: tuple[Array], tangents: tuple[Array]):
+    return _by_itself(*primals), lax.optimization_barrier(tangents[0])
 
 
 def _written_out(layer: AbstractDynamics, dim: int, count: int, remat: bool) -> int:

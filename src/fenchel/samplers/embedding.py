@@ -68,12 +68,15 @@ class Embedding(AbstractSampler):
     ) -> tuple[Particle, PyTree]:
         sampler, f = paramax.unwrap((self, f))
 
-        def one(point: Point, start_key: Key, move_key: Key) -> Particle:
+        own, shared = _for_each(sampler.dynamics, points)
+
+        def one(point: Point, start_key: Key, move_key: Key, own: AbstractDynamics) -> Particle:
             particle = sampler._first(f, point, state, start_key)
-            return sampler.dynamics(f, particle, move_key).retired(sampler.precision)
+            dynamics = eqx.combine(own, shared)
+            return dynamics(f, particle, move_key).retired(sampler.precision)
 
         keys = _keys(key, points)
-        particles = jax.vmap(one, axis_name=BATCH)(points, *keys)
+        particles = jax.vmap(one, axis_name=BATCH)(points, *keys, own)
         return particles, sampler.start.remember(state, particles.x)
 
     def reordered(self, state: PyTree, key: Key) -> PyTree:
@@ -130,6 +133,17 @@ def _keys(key: Key, points: Points) -> tuple[Key, Key]:
     """For every point, that of its start and that of what moves it."""
     start_keys, move_keys = jax.random.split(key, (2, points.shape[0]))
     return start_keys, move_keys
+
+
+def _for_each(dynamics: AbstractDynamics, points: Points) -> tuple[PyTree, PyTree]:
+    """The dynamics' numbers a dimension, once for every point, and all the rest.
+
+    What pulls at them is so added up along each way before it is over points, by one sum in all
+    and not by one a step.
+    """
+    own, shared = eqx.partition(dynamics, lambda leaf: eqx.is_array(leaf) and leaf.ndim <= 1)
+    repeated = lambda leaf: jnp.broadcast_to(leaf, (len(points), *leaf.shape))  # noqa: E731
+    return jax.tree.map(repeated, own), shared
 
 
 @eqx.filter_jit

@@ -10,13 +10,16 @@ import jax
 
 Option = str | bool
 
-# Both mean something on a CPU only. XLA hands matrix products to a library, and on some processors
-# a call of it takes longer than the products of small nets do: without it the iteration of
-# `benchmarks.speed` took a fifth less time on one machine, and as much on another. Where there are
-# vectors of 512 bits, loops do not use them unless asked to: a twentieth of that iteration.
+# On a CPU, XLA hands matrix products to a library, and on some processors a call of it takes longer
+# than the products of small nets do: without it the iteration of `benchmarks.speed` took a fifth
+# less time on one machine, and as much on another. Where there are vectors of 512 bits, loops do
+# not use them unless asked to: a twentieth of that iteration. On a GPU, the products of many steps
+# with one weight would be made one, for which their points are copied beside each other: several
+# times as much work as the products themselves.
 WISHES: dict[str, Option] = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_cpu_prefer_vector_width": "512",
+    "xla_gpu_dot_merger_threshold_mb": "0",
 }
 
 # On a GPU, what follows a convolution becomes part of it. It is an experiment of XLA's, and might
