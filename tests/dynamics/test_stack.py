@@ -74,3 +74,14 @@ def test_written_out_they_lead_to_the_same_point(monkeypatch, count):
     for looped, written in zip(*results, strict=True):
         np.testing.assert_allclose(written, looped, rtol=1e-6, atol=1e-7)
     assert not np.allclose(results[0][0], moved(count + 1)(x))
+
+
+@pytest.mark.parametrize(("backend", "barriers"), [("cpu", False), ("gpu", True)])
+def test_written_out_they_are_gone_back_through_one_at_a_time(monkeypatch, backend, barriers):
+    """Or else a compiler makes kernels of the whole way, which take minutes to be made."""
+    monkeypatch.setattr(jax, "default_backend", lambda: backend)
+    final = moved(9)
+    forward = jax.make_jaxpr(final)(jnp.zeros(LARGE))
+    back = jax.make_jaxpr(jax.grad(lambda x: jnp.sum(final(x))))(jnp.zeros(LARGE))
+    assert "optimization_barrier" not in str(forward)
+    assert ("optimization_barrier" in str(back)) == barriers

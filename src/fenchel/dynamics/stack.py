@@ -139,7 +139,7 @@ def _scan(step: Callable, particle: Particle, inputs: PyTree, unroll: int, remat
 
     def body(particle: Particle, x: PyTree) -> tuple[Particle, None]:
         particle = step(particle, x)
-        return _arrived(particle) if unroll > UNROLL else particle, None
+        return _arrived(particle) if unroll > UNROLL else particle, None  # a few are welcome
 
     return lax.scan(body, particle, inputs, unroll=unroll)[0]
 
