@@ -57,10 +57,11 @@ TINY = {
     "start__latent": 8,
     "dynamics__steps": 3,
 }
-ROUNDS = 3
-BLOCK = 100  # iterations between two looks, as in training; of larger batches as many pictures
-ROOMY = 256  # the batch up to which everyone's trajectories fit on a device together
 ON_GPU = jax.default_backend() == "gpu"
+ROUNDS = 3
+SMALL = 64  # the paper's batch
+BLOCK = 100 if ON_GPU else 20  # iterations of it between two looks; on a GPU as in training
+ROOMY = 256  # the batch up to which everyone's trajectories fit on a device together
 
 
 def main() -> None:
@@ -156,7 +157,7 @@ class Job(NamedTuple):
 
     @property
     def block(self) -> int:
-        return max(5, BLOCK * 64 // max(64, self.config.training.batch))
+        return max(5, BLOCK * SMALL // max(SMALL, self.config.training.batch))
 
     def arguments(self) -> tuple:
         return self.parts.learner, self.state, self.batches, self.block

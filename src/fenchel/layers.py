@@ -182,8 +182,8 @@ def _patches(x: Array, size: int, stride: int) -> Array:
 def _patches_by_rows(x: Array, size: int, stride: int) -> Array:
     """The same in two steps, which a GPU is sooner done with; but not with their transposes."""
     height, width = (side - size + 1 for side in x.shape[:2])
-    rows = [x[:, column : column + width : stride] for column in range(size)]
-    seen = lax.optimization_barrier(jnp.concatenate(rows, axis=-1))
+    shifted = [x[:, column : column + width : stride] for column in range(size)]
+    seen = lax.optimization_barrier(jnp.concatenate(shifted, axis=-1))  # within a row
     return jnp.concatenate([seen[row : row + height : stride] for row in range(size)], axis=-1)
 
 

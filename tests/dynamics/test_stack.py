@@ -76,12 +76,22 @@ def test_written_out_they_lead_to_the_same_point(monkeypatch, count):
     assert not np.allclose(results[0][0], moved(count + 1)(x))
 
 
-@pytest.mark.parametrize(("backend", "barriers"), [("cpu", False), ("gpu", True)])
-def test_written_out_they_are_gone_back_through_one_at_a_time(monkeypatch, backend, barriers):
+@pytest.mark.parametrize(
+    ("backend", "dim", "count", "barriers"),
+    [
+        ("cpu", LARGE, 9, False),
+        ("cpu", LARGE - 1, 9, False),
+        ("gpu", LARGE, UNROLL + 1, False),
+        ("gpu", LARGE, UNROLL + 2, True),
+    ],
+)
+def test_many_at_once_are_gone_back_through_one_at_a_time(
+    monkeypatch, backend, dim, count, barriers
+):
     """Or else a compiler makes kernels of the whole way, which take minutes to be made."""
     monkeypatch.setattr(jax, "default_backend", lambda: backend)
-    final = moved(9)
-    forward = jax.make_jaxpr(final)(jnp.zeros(LARGE))
-    back = jax.make_jaxpr(jax.grad(lambda x: jnp.sum(final(x))))(jnp.zeros(LARGE))
+    final = moved(count)
+    forward = jax.make_jaxpr(final)(jnp.zeros(dim))
+    back = jax.make_jaxpr(jax.grad(lambda x: jnp.sum(final(x))))(jnp.zeros(dim))
     assert "optimization_barrier" not in str(forward)
     assert ("optimization_barrier" in str(back)) == barriers

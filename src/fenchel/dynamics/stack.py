@@ -139,13 +139,17 @@ def _scan(step: Callable, particle: Particle, inputs: PyTree, unroll: int, remat
 
     def body(particle: Particle, x: PyTree) -> tuple[Particle, None]:
         particle = step(particle, x)
-        return _arrived(particle) if unroll > UNROLL else particle, None  # a few are welcome
+        return _arrived(particle) if unroll > UNROLL else particle, None
 
     return lax.scan(body, particle, inputs, unroll=unroll)[0]
 
 
 def _arrived(particle: Particle) -> Particle:
-    """The same, of which the compiler shall make no kernel that goes back through many steps."""
+    """The same, of which the compiler shall make no kernel that goes back through many steps.
+
+    Such kernels compute the earlier steps anew for every later one, and take minutes to be made; of
+    as few steps as are written out of a loop they do no harm.
+    """
     moving = lambda p: (p.x, p.v, p.score)  # noqa: E731
     return eqx.tree_at(moving, particle, tuple(map(_by_itself, moving(particle))))
 

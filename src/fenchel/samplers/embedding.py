@@ -68,7 +68,7 @@ class Embedding(AbstractSampler):
     ) -> tuple[Particle, PyTree]:
         sampler, f = paramax.unwrap((self, f))
 
-        own, shared = _for_each(sampler.dynamics, points)
+        own, shared = _copied(sampler.dynamics, len(points))
 
         def one(point: Point, start_key: Key, move_key: Key, own: AbstractDynamics) -> Particle:
             particle = sampler._first(f, point, state, start_key)
@@ -135,15 +135,16 @@ def _keys(key: Key, points: Points) -> tuple[Key, Key]:
     return start_keys, move_keys
 
 
-def _for_each(dynamics: AbstractDynamics, points: Points) -> tuple[PyTree, PyTree]:
-    """The dynamics' numbers a dimension, once for every point, and all the rest.
+def _copied(dynamics: AbstractDynamics, count: int) -> tuple[PyTree, PyTree]:
+    """The dynamics' vectors and numbers, once for every point, and all that they share.
 
-    What pulls at them is so added up along each way before it is over points, by one sum in all
-    and not by one a step.
+    What pulls at a step size is so added up along each way before it is over points: by one sum in
+    all, and not by one a step. (Matrices are shared, or else products with them would be many; so
+    are step sizes of every step's own, of which there is nothing to add up along the way.)
     """
-    own, shared = eqx.partition(dynamics, lambda leaf: eqx.is_array(leaf) and leaf.ndim <= 1)
-    repeated = lambda leaf: jnp.broadcast_to(leaf, (len(points), *leaf.shape))  # noqa: E731
-    return jax.tree.map(repeated, own), shared
+    own, shared = eqx.partition(dynamics, lambda x: eqx.is_inexact_array(x) and x.ndim <= 1)
+    copies = lambda leaf: jnp.broadcast_to(leaf, (count, *leaf.shape))  # noqa: E731
+    return jax.tree.map(copies, own), shared
 
 
 @eqx.filter_jit

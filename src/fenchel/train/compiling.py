@@ -14,8 +14,8 @@ Option = str | bool
 # than the products of small nets do: without it the iteration of `benchmarks.speed` took a fifth
 # less time on one machine, and as much on another. Where there are vectors of 512 bits, loops do
 # not use them unless asked to: a twentieth of that iteration. On a GPU, the products of many steps
-# with one weight would be made one, for which their points are copied beside each other: several
-# times as much work as the products themselves.
+# with one weight would be made one, for which their points are copied beside each other: on the
+# paper's nets for pictures that took many times as long as the products themselves.
 WISHES: dict[str, Option] = {
     "xla_cpu_experimental_ynn_fusion_type": "",
     "xla_cpu_prefer_vector_width": "512",
