@@ -24,8 +24,10 @@ import optax
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel.data import half_mask
+from fenchel.evaluate import contest_health
 from fenchel.report.findings import sentence
 from fenchel.report.pictures.grid import save_picture, strip
+from fenchel.runs import RunFolder
 from fenchel.saving import load
 from fenchel.shapes import Array, Key
 
@@ -61,6 +63,7 @@ def main() -> None:
         "n": len(digits),
         "rounds": arguments.rounds,
         "config": fit.config.to_dict(),
+        "training": training(RunFolder(arguments.run), fit.config.training.steps),
         "rows": {
             mask: {
                 "half": accuracy(reader, np.where(half_mask(mask, fit.shape), 0, digits), labels),
@@ -76,6 +79,13 @@ def main() -> None:
     picture = strip(np.concatenate([frames, digits[None, :SHOWN]]))
     save_picture(picture, arguments.out / f"{arguments.name}.png")
     print(as_markdown(result))
+
+
+def training(run: RunFolder, steps: int) -> str:
+    """How far it came, and what became of it."""
+    rows = run.read_metrics()
+    dropped = sum(row["skipped"] for row in rows)
+    return f"{contest_health(rows, steps).word}, {dropped} dropped"
 
 
 class LeNet(eqx.Module):
@@ -139,7 +149,8 @@ def as_markdown(result: dict[str, Any]) -> str:
         "",
         f"The share of {result['n']:,} test digits that is read right after {result['rounds']} "
         f"rounds of the learnt dynamics; the net reads {result['whole']:.1%} of them right as they "
-        f"were, and {result['test_accuracy']:.1%} of all test digits.",
+        f"were, and {result['test_accuracy']:.1%} of all test digits. "
+        f"Training: {result['training']}.",
         "",
         "| hidden | the other half alone | with noise, at first | completed |",
         "| --- | --- | --- | --- |",
