@@ -24,7 +24,7 @@ import optax
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel.data import half_mask
-from fenchel.evaluate import contest_health
+from fenchel.evaluate import contest_health, dropped_steps
 from fenchel.report.findings import sentence
 from fenchel.report.pictures.grid import save_picture, strip
 from fenchel.runs import RunFolder
@@ -84,8 +84,7 @@ def main() -> None:
 def training(run: RunFolder, steps: int) -> str:
     """How far it came, and what became of it."""
     rows = run.read_metrics()
-    dropped = sum(row["skipped"] for row in rows)
-    return f"{contest_health(rows, steps).word}, {dropped} dropped"
+    return f"{contest_health(rows, steps).word}, {dropped_steps(rows)} dropped"
 
 
 class LeNet(eqx.Module):

@@ -35,6 +35,7 @@ from fenchel.evaluate import (
     FeatureMoments,
     class_probabilities,
     contest_health,
+    dropped_steps,
     feature_batches,
     feature_moments,
     frechet_distance,
@@ -98,7 +99,7 @@ def piece(arguments: argparse.Namespace) -> None:
             _length(rows, i) / rows[i]["iterations_per_second"] for i in range(len(rows))
         ),
         "health": contest_health(rows, fitted.config.training.steps)._asdict(),
-        "dropped_steps": sum(each["skipped"] for each in rows),
+        "dropped_steps": dropped_steps(rows),
         "potential_data": rows[-1]["potential_data"],
         "potential_draws": rows[-1]["potential_draws"],
         "step_size": rows[-1].get("step_size"),

@@ -54,10 +54,7 @@ class Convolution(eqx.Module):
         """
         kernel = jnp.einsum("sak,tbl,klio->abisto", MET, MET, self.weight)
         y = _convolved(x, kernel.reshape(*kernel.shape[:3], -1), (1, 1))
-        height, width, _ = y.shape
-        y = y.reshape(height, width, 2, 2, -1).transpose(0, 2, 1, 3, 4)
-        y = y.reshape(2 * height, 2 * width, -1)[1:-1, 1:-1]
-        return _shifted(y, self.bias)
+        return _shifted(_unfolded(y)[1:-1, 1:-1], self.bias)
 
     def _of(self, x: Array, kernel: Array, around: tuple[int, int], stride: int = 1) -> Array:
         return _shifted(_convolved(x, kernel, around, stride), self.bias)
@@ -83,11 +80,7 @@ class Doubling(eqx.Module):
         self.bias = jnp.zeros(outputs)
 
     def __call__(self, x: Array) -> Array:
-        height, width, _ = x.shape
-        y = x.astype(self.weight.dtype) @ self.weight
-        y = y.reshape(height, width, 2, 2, -1).transpose(0, 2, 1, 3, 4)
-        y = y.reshape(2 * height, 2 * width, -1)
-        return _shifted(y, self.bias)
+        return _shifted(_unfolded(x.astype(self.weight.dtype) @ self.weight), self.bias)
 
 
 class Dense(eqx.Module):
@@ -116,6 +109,13 @@ def doubled(x: Array) -> Array:
     return jnp.repeat(jnp.repeat(x, 2, axis=0), 2, axis=1)
 
 
+def _unfolded(y: Array) -> Array:
+    """Four pixels of every one, which holds their channels one after the other."""
+    height, width, _ = y.shape
+    y = y.reshape(height, width, 2, 2, -1).transpose(0, 2, 1, 3, 4)
+    return y.reshape(2 * height, 2 * width, -1)
+
+
 def _shifted(y: Array, bias: Array) -> Array:
     """Each channel by its own."""
     return y + jnp.broadcast_to(bias.astype(y.dtype), y.shape)
@@ -141,7 +141,7 @@ def _convolved(x: Array, weight: Array, around: tuple[int, int], stride: int = 1
     x = x.astype(weight.dtype)
     if _on_cpu():
         return _again_by_patches(x, weight, around, stride)
-    return (_by_patches if weight.shape[2] <= FEW else _by_library)(x, weight, around, stride)
+    return (_by_few_channels if weight.shape[2] <= FEW else _by_library)(x, weight, around, stride)
 
 
 def _around(size: int) -> tuple[int, int]:
@@ -159,11 +159,12 @@ def _by_library(x: Array, weight: Array, around: tuple[int, int], stride: int) -
     return y[0]
 
 
-def _by_patches(x: Array, weight: Array, around: tuple[int, int], stride: int) -> Array:
+def _by_patches(
+    patches: Callable, x: Array, weight: Array, around: tuple[int, int], stride: int
+) -> Array:
     """As one matrix product."""
     size, _, inputs, outputs = weight.shape
     x = jnp.pad(x, (around, around, (0, 0)))
-    patches = _patches if _on_cpu() else _patches_by_rows
     return patches(x, size, stride) @ weight.reshape(size * size * inputs, outputs)
 
 
@@ -192,7 +193,8 @@ def _patches_by_rows_jvp(size: int, stride: int, primals: tuple[Array], tangents
     return _patches_by_rows(*primals, size, stride), _patches(*tangents, size, stride)
 
 
-_again_by_patches = jax.checkpoint(_by_patches, static_argnums=(2, 3))
+_by_few_channels = partial(_by_patches, _patches_by_rows)
+_again_by_patches = jax.checkpoint(partial(_by_patches, _patches), static_argnums=(2, 3))
 
 
 def _wrapped(shape: tuple[int, ...], wrap: Wrap, key: Key) -> Array:

@@ -7,7 +7,13 @@ from fenchel.evaluate.fid import (
     feature_moments,
     frechet_distance,
 )
-from fenchel.evaluate.health import Health, contest_health, lost_from, training_health
+from fenchel.evaluate.health import (
+    Health,
+    contest_health,
+    dropped_steps,
+    lost_from,
+    training_health,
+)
 from fenchel.evaluate.inception import Inception, feature_batches, features, load_inception
 from fenchel.evaluate.mmd import MMDResult, kernel_scale, mmd_squared, mmd_z, null_distribution
 from fenchel.evaluate.neighbours import Nearest, few_nearest, nearest
@@ -54,6 +60,7 @@ __all__ = [
     "class_probabilities",
     "contest_health",
     "coverage",
+    "dropped_steps",
     "energy_overlap",
     "feature_batches",
     "feature_moments",

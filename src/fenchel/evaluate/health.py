@@ -149,12 +149,17 @@ def _evidence(rows: Sequence[dict[str, Any]], said: Said) -> str:
         for name, (key, text) in said.items()
         if np.isfinite(_last(rows, key))
     ]
-    dropped = sum(row.get("skipped", 0) for row in rows)
+    dropped = dropped_steps(rows)
     shortened = sum(event["who"] == "flow" for row in rows for event in row.get("events", []))
     parts.append(f"{dropped} step(s) dropped" if dropped else "no step dropped")
     if shortened:
         parts.append(f"flows shortened {shortened} time(s)")
     return ", ".join(parts)
+
+
+def dropped_steps(rows: Sequence[dict[str, Any]]) -> int:
+    """How many were not applied, since they were not finite."""
+    return sum(row.get("skipped", 0) for row in rows)
 
 
 def _series(rows: Sequence[dict[str, Any]], key: str) -> np.ndarray:
