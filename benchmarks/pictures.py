@@ -10,7 +10,8 @@ RUN/pieces.json: iterations and seconds of training so far, FID of the samples a
 dynamics move anything, of the start alone against all training pictures, IS-slim and its ratio to
 that of real pictures, how far the dynamics move a pixel, the run's health. FOLDER has
 fid_2015_fp16.npz and slim_v3_uint8.npz. `table` puts the rows of several runs side by side, with
-FID against minutes as a figure and a grid of each one's last samples.
+FID against minutes as a figure and a grid of each one's last samples. Runs that the table has
+already, and that are not named, stay in it.
 
 What the reference needs is computed once for the data and the number of samples, and kept beside
 the run in a reference-....npz.
@@ -19,7 +20,7 @@ the run in a reference-....npz.
 import argparse
 import json
 import shutil
-from itertools import cycle
+from itertools import cycle, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -189,8 +190,8 @@ def _fid(network, pictures: np.ndarray, reference: Reference) -> float:
 
 
 def table(arguments: argparse.Namespace) -> None:
-    """All rows of these runs, in JSON and Markdown."""
-    runs = {
+    """All rows of these runs, and of those that the table has already, in JSON and Markdown."""
+    runs = _earlier(arguments.out / f"{arguments.name}.json") | {
         run.name: {
             "config": RunFolder(run).read_record()["config"],
             "pieces": json.loads((run / "pieces.json").read_text()),
@@ -205,18 +206,23 @@ def table(arguments: argparse.Namespace) -> None:
     print(words)
 
 
+def _earlier(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text())["runs"] if path.exists() else {}
+
+
 def curves(runs: dict[str, Any]) -> Figure:
     """FID after each piece: filled with the dynamics, hollow for the start alone."""
     with style.new_figure("FID against minutes of training", (5.0, 3.2)) as figure:
         axes = figure.subplots()
-        for (name, run), colour in zip(runs.items(), cycle(LINES), strict=False):
+        looks = cycle(product("osD^", LINES))
+        for (name, run), (mark, colour) in zip(runs.items(), looks, strict=False):
             pieces = run["pieces"]
             minutes = [row["seconds"] / 60 for row in pieces]
-            axes.plot(minutes, [row["fid"] for row in pieces], "o-", color=colour, label=name)
+            axes.plot(minutes, [row["fid"] for row in pieces], f"{mark}-", color=colour, label=name)
             alone = [_of_start(row) or np.nan for row in pieces]
-            axes.plot(minutes, alone, "o:", color=colour, markerfacecolor="white")
+            axes.plot(minutes, alone, f"{mark}:", color=colour, markerfacecolor="white")
         axes.set(xlabel="minutes", ylabel="FID", xlim=(0, None), ylim=(0, None))
-        axes.legend(loc="lower left")
+        axes.legend(fontsize="small")
     return figure
 
 
@@ -235,6 +241,7 @@ def as_markdown(runs: dict[str, Any], name: str) -> str:
     ]
     for run_name, run in runs.items():
         lines += [_line(run_name, row) for row in run["pieces"]]
+    lines += ["", *_settings(runs)]
     feet = {in_words(row["provenance"]) for run in runs.values() for row in run["pieces"]}
     return "\n".join([*lines, "", *(f"- {sentence(foot)}" for foot in sorted(feet)), ""])
 
@@ -254,6 +261,25 @@ def _line(name: str, row: dict[str, Any]) -> str:
         f"{row['health']['word']}, {row['dropped_steps']} dropped",
     )
     return "| " + " | ".join(cells) + " |"
+
+
+def _settings(runs: dict[str, Any]) -> list[str]:
+    """What tells the runs from each other."""
+    head = ("run", "f", "dynamics", "penalty", "learning rates of f and start", "batch")
+    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join(["---"] * len(head)) + " |"]
+    for name, run in runs.items():
+        dynamics, training = run["config"]["dynamics"], run["config"]["training"]
+        steps = f"{dynamics['steps']} steps, from {dynamics['step_size']:g}"
+        cells = (
+            name,
+            run["config"]["potential"]["kind"],
+            dynamics["kind"] if dynamics["kind"] == "none" else steps,
+            f"{training['gradient_penalty']:g}",
+            f"{training['potential_rate']:g}, {training['start_rate']:g}",
+            f"{training['batch']}",
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return lines
 
 
 def _of_start(row: dict[str, Any]) -> float | None:

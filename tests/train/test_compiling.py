@@ -5,7 +5,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from fenchel.train.compiling import Hopeful, compiled, known
+from fenchel.errors import InputError
+from fenchel.train.compiling import Hopeful, carried_out, compiled, known
 
 KNOWN = ("xla_cpu_enable_fast_math", "False")
 
@@ -85,6 +86,21 @@ def test_want_of_memory_is_not_tried_again():
 
     with pytest.raises(jax.errors.JaxRuntimeError, match="Out of memory"):
         Hopeful(large, lambda x: x)(1)
+
+
+def test_want_of_memory_is_said_in_words():
+    """As a GPU was seen to complain of it; a CPU's process would just be ended."""
+
+    def large(x):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of")
+
+    with pytest.raises(InputError, match=r"too little memory left .* smaller training\.batch"):
+        carried_out(large, 1)
+
+
+def test_other_errors_of_a_program_stay_what_they_are():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="no such kernel"):
+        carried_out(failing, 1)
 
 
 @pytest.mark.parametrize(("backend", "ways"), [("cpu", 1), ("gpu", 2)])

@@ -8,6 +8,8 @@ from typing import Any
 import equinox as eqx
 import jax
 
+from fenchel.errors import InputError
+
 Option = str | bool
 
 # On a CPU, XLA hands matrix products to a library, and on some processors a call of it takes longer
@@ -54,7 +56,7 @@ class Hopeful:
         try:
             return self.way(*arguments, **named)
         except jax.errors.JaxRuntimeError as error:
-            if self.way is self.second or "RESOURCE_EXHAUSTED" in str(error):
+            if self.way is self.second or _wants_memory(error):
                 raise
             warnings.warn(
                 "XLA could not do with its experimental options, and goes on without them, a "
@@ -66,6 +68,23 @@ class Hopeful:
 
     def lower(self, *arguments: Any) -> Any:
         return self.way.lower(*arguments)  # type: ignore[attr-defined]
+
+
+def carried_out(program: Callable, *arguments: Any) -> Any:
+    """What the program returns; want of memory in words."""
+    try:
+        return program(*arguments)
+    except jax.errors.JaxRuntimeError as error:
+        if not _wants_memory(error):
+            raise
+        raise InputError(
+            "The device has too little memory left for an iteration: take a smaller training.batch "
+            "or a narrower net, set dynamics.remat to true, or end what else runs on it."
+        ) from error
+
+
+def _wants_memory(error: Exception) -> bool:
+    return "RESOURCE_EXHAUSTED" in str(error)
 
 
 @cache

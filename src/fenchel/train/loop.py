@@ -10,7 +10,7 @@ from jax import lax
 
 from fenchel.errors import DivergenceError
 from fenchel.train.batches import AbstractBatches
-from fenchel.train.compiling import compiled
+from fenchel.train.compiling import carried_out, compiled
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.state import Info, TrainState
 
@@ -55,7 +55,7 @@ def run(
     iteration = int(state.iteration)
     while iteration < steps:
         length = min(block - iteration % block, steps - iteration)
-        state, info = compiled(run_block)(learner, state, batches, length)
+        state, info = carried_out(compiled(run_block), learner, state, batches, length)
         info = jax.tree.map(np.asarray, info)
         iteration += length
         yield Block(state, info, iteration)  # before the check: what happened is to be recorded

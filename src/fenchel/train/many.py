@@ -7,7 +7,7 @@ import jax
 import numpy as np
 
 from fenchel.train.batches import AbstractBatches
-from fenchel.train.compiling import compiled
+from fenchel.train.compiling import carried_out, compiled
 from fenchel.train.learner import AbstractLearner
 from fenchel.train.loop import Block, run_block
 from fenchel.train.state import Info, TrainState
@@ -28,7 +28,7 @@ def run_many(
     iteration = int(states.iteration[0])
     while iteration < steps:
         length = min(block - iteration % block, steps - iteration)
-        states, info = compiled(_many)(learner, states, batches, length)
+        states, info = carried_out(compiled(_many), learner, states, batches, length)
         iteration += length
         yield Block(states, jax.tree.map(np.asarray, info), iteration)
 
