@@ -3,6 +3,7 @@
     python -m benchmarks.pictures piece RUN --data cifar10.npz --networks FOLDER
                                   [--preset cifar10 | --config FILE] [--dynamics none] [--steps N]
                                   [--minutes 8] [--samples 10000]
+    python -m benchmarks.pictures reference RUN --data cifar10.npz --networks FOLDER
     python -m benchmarks.pictures table RUN... [--out benchmarks/results] [--name pictures-cifar10]
 
 `piece` begins the run, or goes on with it, for so many minutes, and then writes a row into
@@ -13,12 +14,14 @@ fid_2015_fp16.npz and slim_v3_uint8.npz. `table` puts the rows of several runs s
 FID against minutes as a figure and a grid of each one's last samples. Runs that the table has
 already, and that are not named, stay in it.
 
-What the reference needs is computed once for the data and the number of samples, and kept beside
-the run in a reference-....npz.
+What samples are compared with is computed once for the data and the number of samples, and kept
+beside the run in a reference-....npz; by `reference` before there is a run, so that several that
+are trained side by side do not all compute it.
 """
 
 import argparse
 import json
+import math
 import shutil
 from itertools import cycle, product
 from pathlib import Path
@@ -34,6 +37,8 @@ from fenchel.data import load_pictures
 from fenchel.errors import InputError
 from fenchel.evaluate import (
     FeatureMoments,
+    Inception,
+    SlimInception,
     class_probabilities,
     contest_health,
     dropped_steps,
@@ -67,25 +72,23 @@ SEED = 5_000_011  # of the samples that are scored, far from the run's
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True)
-    one = commands.add_parser("piece")
-    one.add_argument("run", type=Path)
-    one.add_argument("--data", required=True)
-    one.add_argument("--networks", type=Path, required=True)
+    one, before = commands.add_parser("piece"), commands.add_parser("reference")
+    for parser_of in (one, before):
+        parser_of.add_argument("run", type=Path)
+        parser_of.add_argument("--data", required=True)
+        parser_of.add_argument("--networks", type=Path, required=True)
+        parser_of.add_argument("--samples", type=int, default=10_000)
     one.add_argument("--preset", help="of a new run; cifar10 unless given")
     one.add_argument("--config", type=Config.from_file, help="of a new run, instead of a preset")
     one.add_argument("--dynamics", help="instead of the preset's, such as none")
     one.add_argument("--steps", type=int, help="instead of the preset's")
     one.add_argument("--minutes", type=float, default=8.0)
-    one.add_argument("--samples", type=int, default=10_000)
     all_of_them = commands.add_parser("table")
     all_of_them.add_argument("runs", type=Path, nargs="+")
     all_of_them.add_argument("--out", type=Path, default=RESULTS)
     all_of_them.add_argument("--name", default="pictures-cifar10")
     arguments = parser.parse_args()
-    if arguments.command == "piece":
-        piece(arguments)
-    else:
-        table(arguments)
+    {"piece": piece, "reference": reference, "table": table}[arguments.command](arguments)
 
 
 def piece(arguments: argparse.Namespace) -> None:
@@ -112,6 +115,19 @@ def piece(arguments: argparse.Namespace) -> None:
     earlier = json.loads(path.read_text()) if path.exists() else []
     path.write_text(json.dumps([*earlier, row], indent=1) + "\n")
     print(json.dumps(row, indent=1), flush=True)
+
+
+def reference(arguments: argparse.Namespace) -> None:
+    """What pieces of this run, and of those beside it, will be compared with."""
+    arguments.run.parent.mkdir(parents=True, exist_ok=True)
+    _, score, floor = reference_of(*networks(arguments), arguments)
+    print(f"IS-slim of real pictures {score:.3f}, FID of held-out ones {floor or math.nan:.3f}")
+
+
+def networks(arguments: argparse.Namespace) -> tuple[Inception, SlimInception]:
+    """For FID and for IS-slim."""
+    folder = arguments.networks
+    return load_inception(folder / "fid_2015_fp16.npz"), load_slim(folder / "slim_v3_uint8.npz")
 
 
 def trained(arguments: argparse.Namespace) -> Fit:
@@ -164,23 +180,22 @@ def _floor(network, train: FeatureMoments, arguments: argparse.Namespace) -> flo
 
 def scores(fitted: Fit, start: Fit | None, arguments: argparse.Namespace) -> dict[str, Any]:
     """Of the model's samples, and of its start's where the dynamics make a difference."""
-    network = load_inception(arguments.networks / "fid_2015_fp16.npz")
-    slim = load_slim(arguments.networks / "slim_v3_uint8.npz")
-    reference = reference_of(network, slim, arguments)
+    network, slim = networks(arguments)
+    against = reference_of(network, slim, arguments)
     drawn = fitted.pictures(arguments.samples, SEED)
     save_picture(grid(drawn[:SHOWN]), arguments.run / "scored.png")
     score, spread = inception_score(class_probabilities(slim, drawn))
     found = {
         "samples": len(drawn),
-        "fid": _fid(network, drawn, reference),
-        "fid_real": reference.floor,
+        "fid": _fid(network, drawn, against),
+        "fid_real": against.floor,
         "is_slim": score,
         "is_slim_spread": spread,
-        "is_slim_real": reference.score,
-        "is_slim_ratio": score / reference.score,
+        "is_slim_real": against.score,
+        "is_slim_ratio": score / against.score,
     }
     if start is not None:
-        found["fid_start"] = _fid(network, start.pictures(arguments.samples, SEED), reference)
+        found["fid_start"] = _fid(network, start.pictures(arguments.samples, SEED), against)
     return found
 
 
