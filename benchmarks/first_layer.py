@@ -19,7 +19,7 @@ import jax.numpy as jnp
 from jax import lax
 
 from fenchel.activations import leaky_relu
-from fenchel.layers import LAYOUT, _by_few_channels, _by_library
+from fenchel.layers import LAYOUT, _by_few_channels, _by_library, _patches
 from fenchel.shapes import Array
 from fenchel.train.compiling import HOPES, WISHES, known
 
@@ -146,9 +146,8 @@ def back_by(forwards: Way, backwards: Way) -> Way:
 
 def patches(x: Array, kernel: Array) -> Array:
     """All nine at once: slow forwards, but back it is one kernel after the product."""
-    x = jnp.pad(x, ((1, 1), (1, 1), (0, 0)))
-    seen = [x[i : i + SIDE, j : j + SIDE] for i in range(SIZE) for j in range(SIZE)]
-    return jnp.concatenate(seen, axis=-1) @ kernel.reshape(-1, kernel.shape[-1])
+    seen = _patches(jnp.pad(x, ((1, 1), (1, 1), (0, 0))), SIZE, 1)
+    return seen @ kernel.reshape(-1, kernel.shape[-1])
 
 
 WAYS: dict[str, Way] = {

@@ -32,6 +32,7 @@ from matplotlib.figure import Figure
 
 from benchmarks.record import RESULTS, in_words, provenance, write
 from fenchel import fit as fit_model
+from fenchel.bench import markdown
 from fenchel.config import Config
 from fenchel.data import load_pictures
 from fenchel.errors import InputError
@@ -65,6 +66,9 @@ is of the same model without its dynamics, `real` that of all held-out pictures 
 and is given as a ratio to that of real pictures (the paper's ratio on CIFAR-10 is 0.672). `moved`
 is how far the dynamics move a pixel, in grey levels. Hollow dots in the figure are those of the
 start alone."""
+SCORES = ("run", "iterations", "minutes", "FID", "FID, start alone", "FID, real")
+SCORES += ("IS-slim ratio", "step size", "moved", "health")
+SETTINGS = ("run", "f", "dynamics", "penalty", "learning rates of f and start", "batch")
 MOVED = 256  # draws by which the dynamics' way is measured
 SEED = 5_000_011  # of the samples that are scored, far from the run's
 
@@ -242,8 +246,6 @@ def curves(runs: dict[str, Any]) -> Figure:
 
 
 def as_markdown(runs: dict[str, Any], name: str) -> str:
-    head = ("run", "iterations", "minutes", "FID", "FID, start alone", "FID, real")
-    head += ("IS-slim ratio", "step size", "moved")
     lines = [
         "# Pictures: FID against training",
         "",
@@ -251,19 +253,20 @@ def as_markdown(runs: dict[str, Any], name: str) -> str:
         "",
         f"![FID against minutes]({name}.png)",
         "",
-        "| " + " | ".join((*head, "health")) + " |",
-        "| " + " | ".join(["---"] * (len(head) + 1)) + " |",
+        markdown.table(
+            list(SCORES),
+            [_line(run_name, row) for run_name, run in runs.items() for row in run["pieces"]],
+        ),
+        "",
+        markdown.table(list(SETTINGS), [_settings(*named) for named in runs.items()]),
     ]
-    for run_name, run in runs.items():
-        lines += [_line(run_name, row) for row in run["pieces"]]
-    lines += ["", *_settings(runs)]
     feet = {in_words(row["provenance"]) for run in runs.values() for row in run["pieces"]}
     return "\n".join([*lines, "", *(f"- {sentence(foot)}" for foot in sorted(feet)), ""])
 
 
-def _line(name: str, row: dict[str, Any]) -> str:
+def _line(name: str, row: dict[str, Any]) -> list[str]:
     start, moved = _of_start(row), row["moved_levels"]
-    cells = (
+    return [
         name,
         f"{row['iteration']:,}",
         f"{row['seconds'] / 60:.1f}",
@@ -274,27 +277,21 @@ def _line(name: str, row: dict[str, Any]) -> str:
         "-" if row.get("step_size") is None else f"{row['step_size']:.3g}",
         "-" if not moved else f"{moved:.2f}",
         f"{row['health']['word']}, {row['dropped_steps']} dropped",
-    )
-    return "| " + " | ".join(cells) + " |"
+    ]
 
 
-def _settings(runs: dict[str, Any]) -> list[str]:
-    """What tells the runs from each other."""
-    head = ("run", "f", "dynamics", "penalty", "learning rates of f and start", "batch")
-    lines = ["| " + " | ".join(head) + " |", "| " + " | ".join(["---"] * len(head)) + " |"]
-    for name, run in runs.items():
-        dynamics, training = run["config"]["dynamics"], run["config"]["training"]
-        steps = f"{dynamics['steps']} steps, from {dynamics['step_size']:g}"
-        cells = (
-            name,
-            run["config"]["potential"]["kind"],
-            dynamics["kind"] if dynamics["kind"] == "none" else steps,
-            f"{training['gradient_penalty']:g}",
-            f"{training['potential_rate']:g}, {training['start_rate']:g}",
-            f"{training['batch']}",
-        )
-        lines.append("| " + " | ".join(cells) + " |")
-    return lines
+def _settings(name: str, run: dict[str, Any]) -> list[str]:
+    """What tells a run from the others."""
+    dynamics, training = run["config"]["dynamics"], run["config"]["training"]
+    steps = f"{dynamics['steps']} steps, from {dynamics['step_size']:g}"
+    return [
+        name,
+        run["config"]["potential"]["kind"],
+        dynamics["kind"] if dynamics["kind"] == "none" else steps,
+        f"{training['gradient_penalty']:g}",
+        f"{training['potential_rate']:g}, {training['start_rate']:g}",
+        f"{training['batch']}",
+    ]
 
 
 def _of_start(row: dict[str, Any]) -> float | None:
