@@ -21,7 +21,6 @@ are trained side by side do not all compute it.
 
 import argparse
 import json
-import math
 import shutil
 from itertools import cycle, product
 from pathlib import Path
@@ -125,7 +124,7 @@ def reference(arguments: argparse.Namespace) -> None:
     """What pieces of this run, and of those beside it, will be compared with."""
     arguments.run.parent.mkdir(parents=True, exist_ok=True)
     _, score, floor = reference_of(*networks(arguments), arguments)
-    print(f"IS-slim of real pictures {score:.3f}, FID of held-out ones {floor or math.nan:.3f}")
+    print(f"IS-slim of real pictures {score:.3f}, FID of held-out ones {markdown.number(floor, 3)}")
 
 
 def networks(arguments: argparse.Namespace) -> tuple[Inception, SlimInception]:

@@ -46,6 +46,19 @@ def data(n: int = 30, seed: int = 0) -> jax.Array:
     return jnp.asarray(np.random.default_rng(seed).normal(size=(n, 2)) + 0.5, jnp.float32)
 
 
+@pytest.mark.parametrize(("loop", "module"), [(run, "loop"), (run_many, "many")])
+def test_want_of_memory_ends_a_loop_in_words(monkeypatch, loop, module):
+    def large(*arguments):
+        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: : CUDA_ERROR_OUT_OF_MEMORY: out of")
+
+    monkeypatch.setattr(f"fenchel.train.{module}.compiled", lambda program: large)
+    learner, batches = MaxMin(FenchelBound(), FenchelBound()), Batches(data(), 4)
+    state = learner.init(gaussian(), sampler(), data(), jax.random.key(0))
+    state = stack([state]) if loop is run_many else state
+    with pytest.raises(InputError, match="too little memory left"):
+        next(loop(learner, state, batches, 10))
+
+
 class CountingBatches(eqx.Module):
     """Batches that count how often the loop's body is traced."""
 
